@@ -1,0 +1,1 @@
+"""The contracts. Plugins import them from `stagewire`."""

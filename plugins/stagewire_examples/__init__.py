@@ -1,0 +1,1 @@
+"""stagewire_examples."""

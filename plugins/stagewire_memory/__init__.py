@@ -1,0 +1,1 @@
+"""In-memory KV and lease backends."""
