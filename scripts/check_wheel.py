@@ -13,6 +13,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOTS = ("core", "plugins", "transports")
+WAV_HEADER = 44
 
 
 def expected_packages() -> set[str]:
@@ -49,7 +50,7 @@ def check_use(wheel: pathlib.Path, home: pathlib.Path) -> None:
         ("run", str(home / "quickstart.yaml"), "--input", str(home / "quickstart.txt"), "--output", str(out)),
     ):
         subprocess.run((program, *arguments), cwd="/", check=True, stdout=subprocess.DEVNULL)
-    assert (out / "tone.wav").stat().st_size > 44, "the installed quickstart made no sound"
+    assert (out / "tone.wav").stat().st_size > WAV_HEADER, "the installed quickstart made no sound"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Renew requirements/dev.lock: every package that tests and lint need, at one version, with hashes, for all platforms."""
+"""Renew requirements/dev.lock: what tests and lint need, each at one version, with hashes, for all platforms."""
 
 import pathlib
 import subprocess

@@ -24,6 +24,16 @@ def bounded(text: str, limit: int = MAX_MESSAGE) -> str:
     return text[: max(0, limit - len(mark))] + mark
 
 
+def describe(error: BaseException, limit: int = MAX_MESSAGE) -> str:
+    """Return ``Type: text`` of an error, bounded; never raises. What events carry as ``cause``."""
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001 — the error to be described matters more than its broken __str__
+        text = f"(its text cannot be had: {type(broken).__name__})"
+    kind = type(error).__name__
+    return bounded(f"{kind}: {text}" if text else kind, limit)
+
+
 class StagewireError(Exception):
     """Base of all errors of this package. ``str(error)`` has at most ``MAX_MESSAGE`` characters."""
 
@@ -85,7 +95,7 @@ class PluginError(StagewireError):
     """A plugin or a provider cannot be used; the message names it and the remedy."""
 
 
-class Closed(StagewireError):  # noqa: N818 — a state, as in anyio.ClosedResourceError
+class Closed(StagewireError):
     """The object was closed; it admits no further operation."""
 
 
@@ -93,7 +103,7 @@ class TransportError(StagewireError):
     """A transport failed. Raised as one of its two kinds."""
 
 
-class Retryable(TransportError):  # noqa: N818 — the kind is the name, by the architecture
+class Retryable(TransportError):
     """Trying the same operation again may succeed."""
 
 
@@ -101,7 +111,7 @@ class TransportFull(Retryable):
     """The path has no room now: back-pressure, not a fault. Try again when the reader has caught up."""
 
 
-class Permanent(TransportError):  # noqa: N818 — see Retryable
+class Permanent(TransportError):
     """Trying the same operation again cannot succeed."""
 
 
@@ -117,11 +127,11 @@ class KVError(StagewireError):
     """A KV backend refused or failed an operation."""
 
 
-class LeaseLost(StagewireError):  # noqa: N818 — the event is the name, by the architecture
+class LeaseLost(StagewireError):
     """The lease has ended: what it fenced may no longer be written under it."""
 
 
-class RequestFailed(StagewireError):  # noqa: N818 — see LeaseLost
+class RequestFailed(StagewireError):
     """A request ended in ERROR.
 
     Attributes:
@@ -139,3 +149,17 @@ class RequestFailed(StagewireError):  # noqa: N818 — see LeaseLost
 
 class SessionError(StagewireError):
     """A write session was refused or failed."""
+
+
+class StillHeld(StagewireError):
+    """A deadline passed before everything was released (SD-7). What is left stays owned and is tried again.
+
+    Attributes:
+        held: What is still held, each as a person would name it.
+    """
+
+    def __init__(self, owner: str, held: Sequence[str]) -> None:
+        self.held: tuple[str, ...] = tuple(held)
+        names = ", ".join(self.held[:20]) or "(nothing named)"
+        more = f" and {len(self.held) - 20} more" if len(self.held) > 20 else ""  # noqa: PLR2004 — see the slice above
+        super().__init__(f"{owner} was not released in time; still held: {names}{more}. It stays owned: close again")
