@@ -1,0 +1,103 @@
+"""Services for integration tests: private instances, else the URL in the environment, else testcontainers.
+
+A service that cannot be had skips the test with the reason; with CI=true it fails it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, NoReturn
+
+import pytest
+
+from stagewire.testing.services import PrivateRabbitMQ, PrivateRedis, ServiceUnavailable
+
+_numbers = itertools.count()
+
+
+def missing(reason: str) -> NoReturn:
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def from_container(kind: str, module: str, options: dict[str, Any], stack: ExitStack) -> Any:
+    """Start a container; the import and the constructor both need a Docker engine, so neither runs at collection."""
+    try:
+        container = getattr(__import__(f"testcontainers.{module}", fromlist=[kind]), kind)(**options)
+        return stack.enter_context(container)
+    except Exception as error:
+        missing(f"no {module} on this machine, in the environment or in a container: {error}")
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_node() -> Iterator[PrivateRabbitMQ | None]:
+    """One private RabbitMQ node for the session, or None when the environment names another broker."""
+    with ExitStack() as stack:
+        try:
+            yield stack.enter_context(PrivateRabbitMQ())
+        except ServiceUnavailable:
+            yield None
+
+
+@pytest.fixture(scope="session")
+def foreign_amqp_url(rabbitmq_node: PrivateRabbitMQ | None) -> Iterator[str | None]:
+    """The URL of a broker that the tests did not start, where no private node could be had."""
+    with ExitStack() as stack:
+        if rabbitmq_node is not None:
+            yield None
+        elif url := os.environ.get("STAGEWIRE_TEST_AMQP_URL"):
+            yield url
+        else:
+            container = from_container("RabbitMqContainer", "rabbitmq", {"image": "rabbitmq:3-management"}, stack)
+            host, port = container.get_container_host_ip(), container.get_exposed_port(5672)
+            yield f"amqp://guest:guest@{host}:{port}/%2F"
+
+
+@pytest.fixture
+def amqp_url(rabbitmq_node: PrivateRabbitMQ | None, foreign_amqp_url: str | None) -> Iterator[str]:
+    """The URL of a broker: a virtual host of the test's own where the node is private."""
+    if rabbitmq_node is None:
+        assert foreign_amqp_url is not None
+        yield foreign_amqp_url
+        return
+    name = f"test{next(_numbers)}"
+    yield rabbitmq_node.make_vhost(name)
+    rabbitmq_node.drop_vhost(name)
+
+
+@pytest.fixture
+def mortal_rabbitmq() -> Iterator[PrivateRabbitMQ]:
+    """A RabbitMQ node of the test's own, to be killed."""
+    try:
+        with PrivateRabbitMQ() as node:
+            yield node
+    except ServiceUnavailable as unavailable:
+        missing(str(unavailable))
+
+
+@pytest.fixture
+def mortal_redis() -> Iterator[PrivateRedis]:
+    """A Redis server of the test's own, to be killed."""
+    try:
+        with PrivateRedis() as server:
+            yield server
+    except ServiceUnavailable as unavailable:
+        missing(str(unavailable))
+
+
+@pytest.fixture
+def redis_url() -> Iterator[str]:
+    """The URL of an empty Redis."""
+    with ExitStack() as stack:
+        try:
+            yield stack.enter_context(PrivateRedis()).url
+        except ServiceUnavailable:
+            if url := os.environ.get("STAGEWIRE_TEST_REDIS_URL"):
+                yield url
+            else:
+                container = from_container("RedisContainer", "redis", {"image": "redis:7"}, stack)
+                yield f"redis://{container.get_container_host_ip()}:{container.get_exposed_port(6379)}/0"
