@@ -1,0 +1,131 @@
+"""The one catalogue of events: every name that stagewire logs, its level, its fields, and what it means.
+
+To add an event, put an `Event` into the section of its area below (or add a section and list it in ``CATALOGUE``):
+
+- The name is dot-separated, ``area.what_happened``, in the past tense where something happened. It is stable: programs
+  look for it. A name that is no longer emitted stays reserved.
+- ``fields`` are the event's own. The ids in ``COMMON_FIELDS`` are always allowed and need no mention.
+- ``cause`` is the text of an error (`stagewire.errors.describe`), which reports group by; ``exc_info`` adds the trace.
+
+Then ``emit(log, "area.what_happened", field=value)``. A plugin outside this repository makes `Event` objects of its own
+and emits those. Under pytest and in Python's development mode an unknown name or field raises, so a test finds it;
+elsewhere it is logged as it is, for logging must not break the work.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+Level = Literal["debug", "info", "warning", "error"]
+
+COMMON_FIELDS = frozenset(
+    {
+        "request_id",
+        "stage",
+        "replica",
+        "edge",
+        "chunk_id",
+        "session_id",
+        "lease_id",
+        "worker",
+        "trace_id",
+        "exc_info",
+    }
+)
+"""The ids that any event may carry, and ``exc_info`` for an exception's trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One kind of event.
+
+    Attributes:
+        name: Dot-separated and stable.
+        level: How loud it is.
+        fields: The fields it may carry beside ``COMMON_FIELDS``.
+        summary: What it tells a person, in one line.
+    """
+
+    name: str
+    level: Level
+    fields: frozenset[str]
+    summary: str
+
+
+def event(name: str, level: Level, fields: str, summary: str) -> Event:
+    """Make an `Event`; ``fields`` are separated by spaces."""
+    return Event(name, level, frozenset(fields.split()), summary)
+
+
+APP = (
+    event("app.started", "info", "version kind", "A pipeline was built and its backends are open; the run begins."),
+    event("app.finished", "info", "seconds outputs failures stopped", "The run ended and everything was let go of."),
+    event("app.failed", "error", "cause", "The run could not be started or ended with an error."),
+    event("app.shutdown_failed", "error", "step cause", "A step of the shutdown failed; it is tried again."),
+    event("plugin.broken", "warning", "plugin cause", "A plugin could not be loaded; everything else is usable."),
+    event("plugin.conflict", "warning", "axis name plugins", "Two plugins offer the same name; neither is used."),
+)
+
+LIFECYCLE = (
+    event("task.failed", "error", "owner task cause", "A background task ended with an error that nobody awaited."),
+    event("close.failed", "warning", "owner attempt cause", "An attempt to close failed; its owner tries again."),
+    event("close.finished", "debug", "owner attempt", "Everything that the owner held was let go of."),
+    event("close.abandoned", "warning", "owner", "Collected unclosed after its event loop ended: held until exit."),
+    event("stop.requested", "info", "signal deadline", "A stop signal came; the stop path runs."),
+    event("stop.waiting", "warning", "signal waiting_for", "A further stop signal came; this is what has not ended."),
+    event("stop.forced", "error", "signal deadline waiting_for", "The deadline passed; the work was cut off."),
+)
+
+
+def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
+    index: dict[str, Event] = {}
+    for each in (each for section in sections for each in section):
+        if each.name in index:
+            raise ValueError(f"event {each.name!r} stands twice in the catalogue")
+        index[each.name] = each
+    return MappingProxyType(index)
+
+
+CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE)
+"""Every event by its name."""
+
+_strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode
+
+
+class UnknownEvent(LookupError):
+    """The catalogue has no such event, or the event no such field. Raised only under test and in development mode."""
+
+
+def emit(log: FilteringBoundLogger, what: str | Event, **fields: Any) -> None:
+    """Log an event of the catalogue, or one of a plugin's own, at its level. Costs next to nothing when filtered out.
+
+    Raises:
+        UnknownEvent: The name or a field is not in the catalogue; only under pytest and in Python's development mode.
+    """
+    known = what if isinstance(what, Event) else CATALOGUE.get(what)
+    if known is None:
+        known = _unknown(str(what))
+    if _strict:
+        _check_fields(known, fields)
+    getattr(log, known.level)(known.name, **fields)
+
+
+def _unknown(name: str) -> Event:
+    if _strict:
+        raise UnknownEvent(f"event {name!r} is not in stagewire.events.CATALOGUE: add it to a section there")
+    return Event(name, "info", frozenset(), "")
+
+
+def _check_fields(known: Event, fields: Mapping[str, object]) -> None:
+    unknown = sorted(fields.keys() - known.fields - COMMON_FIELDS)
+    if unknown:
+        allowed = ", ".join(sorted(known.fields)) or "none of its own"
+        raise UnknownEvent(f"event {known.name!r} has no field {', '.join(unknown)}; its fields: {allowed}")
