@@ -1,0 +1,23 @@
+"""What the stages here have in common: nothing to open, nothing to close, and a logger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stagewire import StageContext
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+
+class QuietStage:
+    """A stage without resources. A subclass adds ``process``; ``log`` is there from ``open`` on."""
+
+    log: FilteringBoundLogger
+
+    async def open(self, context: StageContext) -> None:
+        """Keep the stage's logger."""
+        self.log = context.log
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
