@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -32,13 +32,19 @@ class _InstantSelector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock starts at ``start`` and moves only when nothing else can happen."""
+    """An event loop whose clock starts at ``start`` and moves only when nothing else can happen.
+
+    Attributes:
+        ticks: How many rounds of ready callbacks were begun.
+        on_tick: Called at the start of each round, before its callbacks, with its number; may cancel tasks.
+    """
 
     def __init__(self, start: float = 0.0) -> None:
         selector = _InstantSelector()
         selector.loop = self
         self._virtual_now = start
         self.ticks = 0
+        self.on_tick: Callable[[int], None] | None = None
         super().__init__(selector)
 
     def time(self) -> float:
@@ -53,6 +59,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         self.ticks += 1
+        if self.on_tick is not None:
+            self.on_tick(self.ticks)
         super()._run_once()  # type: ignore[misc]
 
 
