@@ -20,6 +20,7 @@ from stagewire.errors import (
     TransportFull,
     bounded,
 )
+from stagewire.events import Event, emit
 from stagewire.spec.hooks import hookimpl
 from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
 from stagewire.spec.lease import Lease, LeaseBackend
@@ -27,6 +28,11 @@ from stagewire.spec.pipeline import Failure, InputStream, Job, OutputFile, Pipel
 from stagewire.spec.provider import BuildContext, Clock, Extra, Factory, Options, Provider
 from stagewire.spec.stage import Consumer, Producer, Requester, Stage, StageContext, StageRequest
 from stagewire.spec.transport import (
+    DEAD_DELIVERIES,
+    DEAD_MAILBOX,
+    DEAD_REASON,
+    DEAD_SUFFIX,
+    TRANSPORT_STATS,
     BatchTransport,
     ChunkKey,
     ChunkLink,
@@ -41,7 +47,12 @@ from stagewire.spec.transport import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "DEAD_DELIVERIES",
+    "DEAD_MAILBOX",
+    "DEAD_REASON",
+    "DEAD_SUFFIX",
     "MAX_VALUE",
+    "TRANSPORT_STATS",
     "BatchTransport",
     "Buffer",
     "BuildContext",
@@ -56,6 +67,7 @@ __all__ = [
     "ConfigError",
     "Consumer",
     "Delivery",
+    "Event",
     "Extra",
     "Factory",
     "Failure",
@@ -99,5 +111,6 @@ __all__ = [
     "UseBlock",
     "__version__",
     "bounded",
+    "emit",
     "hookimpl",
 ]

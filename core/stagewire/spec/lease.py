@@ -41,7 +41,11 @@ class LeaseBackend(Protocol):
         """
 
     async def attach(self, lease: Lease, key: str) -> None:
-        """Tie a key to the lease: it vanishes when the lease ends. Raises `LeaseLost`."""
+        """Tie a key to the lease: it vanishes when the lease ends. Raises `LeaseLost`.
+
+        The key may have no value yet. A tie lasts until the lease ends, the key is deleted, or it is tied to another
+        lease; putting a new value without a lease leaves it as it is.
+        """
 
     async def revoke(self, lease: Lease) -> None:
         """End the lease now, and the keys attached to it. Ending an ended lease does nothing."""

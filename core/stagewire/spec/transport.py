@@ -11,7 +11,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypedDict, runtime_checkable
+
+TRANSPORT_STATS = (
+    "puts",
+    "gets",
+    "bytes",
+    "outstanding",
+    "redeliveries",
+    "duplicates",
+    "wait_seconds",
+    "reconnects",
+    "blocked_seconds",
+)
+"""The counters that every edge and mailbox has (TR-12).
+
+What was put, taken, and how many bytes that was; what is now unconfirmed or taken and not yet acknowledged; what was
+delivered again, and what was dropped as a repeat; the sum of the times from put to get; connections made anew; how long
+producers waited.
+"""
+
+DEAD_SUFFIX = ".dead"
+"""The mailbox ``{name}.dead`` takes what ``{name}`` could not get handled (TR-6)."""
+
+DEAD_REASON = "dead-reason"
+"""Header of a dead letter: why the last attempt failed."""
+
+DEAD_MAILBOX = "dead-mailbox"
+"""Header of a dead letter: the mailbox that it comes from."""
+
+DEAD_DELIVERIES = "dead-deliveries"
+"""Header of a dead letter: how often it was delivered there."""
 
 StageId = int | str
 """Names a stage: its name in a YAML file, or its number in a hand-made pipeline."""
@@ -30,7 +60,7 @@ class ChunkKey(str):
     stage: StageId
     chunk: int
 
-    def __new__(cls, request: str, stage: StageId, chunk: int) -> ChunkKey:
+    def __new__(cls, request: str, stage: StageId, chunk: int) -> Self:
         key = super().__new__(cls, f"{request}_{stage}_{chunk}")
         key.request = request
         key.stage = stage
@@ -77,6 +107,11 @@ class ChunkTransport(Protocol):
     Two optional methods are looked up by name: ``put_many(items) -> list[Exception | None]`` puts several
     (key, message) pairs in one go, with one result each (TR-9), and ``set_wakeup(callback)`` asks for a call, from any
     thread, when something may have arrived; the call is a hint and may be missed (CH-11).
+
+    The chunks of one request on one link are a *run*: they are put in the order of their ids, from 0 to the one whose
+    message is ``finished``. Within a run a key counts once, however often it is put. Once the whole run was put, chunk
+    0 under the same request id begins the next run (CH-7), which is read after the one before it. Whoever puts again
+    what may have arrived passes the same message object: that tells a repeat from the beginning of the next run.
     """
 
     def put(self, key: ChunkKey, message: ChunkMessage) -> None:
@@ -95,7 +130,12 @@ class ChunkTransport(Protocol):
         """
 
     def cleanup(self, request_id: str) -> None:
-        """Drop what is still held for the request on this side; later arrivals for it are dropped or expire."""
+        """Drop what is still held for the request on this side; later arrivals for it are dropped or expire.
+
+        On the receiving side the runs put so far are given up: what is left of an unfinished one is dropped as it
+        arrives, and the next run of the same id is delivered in full. On the sending side nothing that was put is lost:
+        only what the sender itself remembers of the request is forgotten.
+        """
 
     def close(self) -> None:
         """Flush within the transport's deadline and let go of everything (TR-11). Idempotent."""
@@ -157,10 +197,11 @@ class BatchTransport(Protocol):
     ) -> AbstractAsyncContextManager[Sequence[Delivery]]:
         """Take 1 to ``limit`` messages, in order, for the length of the block.
 
-        ``async with transport.get_batch("jobs", limit=10) as batch:``. Waits until there is one; after ``timeout`` seconds
-        the batch is empty. Leaving the block normally acknowledges them; leaving it by an exception or a cancel gives
-        them back, marked ``redelivered``, to the next taker (TR-2). A message given back more often than the transport
-        allows goes to the mailbox ``{mailbox}.dead`` with the reason in its headers (TR-6).
+        ``async with transport.get_batch("jobs", limit=10) as batch:``. Waits until there is one; after ``timeout``
+        seconds the batch is empty. Leaving the block normally acknowledges them; leaving it by an exception or a cancel
+        gives them back, marked ``redelivered``, to the next taker (TR-2). A message given back more often than the
+        transport allows goes to the mailbox ``{mailbox}.dead`` with the reason in its headers, `DEAD_REASON` and so on
+        (TR-6).
         """
 
     async def request(self, mailbox: str, message: Message, *, timeout: float) -> Message:
@@ -190,7 +231,10 @@ class Transport(Protocol):
         """Close both faces, flushing within the deadline (TR-11). Idempotent."""
 
     def stats(self) -> Mapping[str, Mapping[str, float]]:
-        """Return counters per edge and mailbox (TR-12), such as ``{"a->b": {"puts": 3, "gets": 2}}``."""
+        """Return counters per edge and mailbox (TR-12), such as ``{"a->b": {"puts": 3, "gets": 2}}``.
+
+        Each has at least the names in `TRANSPORT_STATS`. Callable from any thread, also after ``close``.
+        """
 
 
 WakeUp = Callable[[], None]
