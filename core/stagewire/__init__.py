@@ -16,11 +16,14 @@ from stagewire.errors import (
     Retryable,
     SessionError,
     StagewireError,
+    StillHeld,
     TransportError,
     TransportFull,
     bounded,
+    describe,
 )
 from stagewire.events import Event, emit
+from stagewire.logs import make_logger
 from stagewire.spec.hooks import hookimpl
 from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
 from stagewire.spec.lease import Lease, LeaseBackend
@@ -104,6 +107,7 @@ __all__ = [
     "StageId",
     "StageRequest",
     "StagewireError",
+    "StillHeld",
     "Transport",
     "TransportBlock",
     "TransportError",
@@ -111,6 +115,8 @@ __all__ = [
     "UseBlock",
     "__version__",
     "bounded",
+    "describe",
     "emit",
     "hookimpl",
+    "make_logger",
 ]
