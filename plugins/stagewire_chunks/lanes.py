@@ -1,0 +1,114 @@
+"""What waits to be put: items, the uses of a request id that they belong to, and the lane of each request id.
+
+Plain data without locks or policy; `Backlog` keeps the order and the sums, `Sender` decides.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from stagewire import ChunkMessage
+
+
+class Kind(Enum):
+    """What an item is to its request."""
+
+    CHUNK = auto()
+    FINAL = auto()
+    """The caller's final."""
+    CANCEL = auto()
+    """The adapter's terminal for a cancelled use whose caller saved no final."""
+    ERROR = auto()
+    """The adapter's terminal for a use that failed."""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One chunk or terminal that waits to be put.
+
+    Attributes:
+        use: The use that it belongs to.
+        payload: The snapshot, until the message is built; the text of an ERROR.
+        size: Bytes that it counts for.
+        kind: What it is.
+        message: What to put, once it is built; the same object at every attempt.
+        emptied: Whether the data of a final was left out because of a cancel.
+        unsure: Whether an attempt failed in a way that leaves open whether it arrived.
+        not_before: When it may be put at the earliest.
+    """
+
+    use: Use
+    payload: Any
+    size: int
+    kind: Kind = Kind.CHUNK
+    message: ChunkMessage | None = None
+    emptied: bool = False
+    unsure: bool = False
+    not_before: float = 0.0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it is still to be put. Of a cancelled use only those chunks are that may have arrived (CH-6)."""
+        use = self.use
+        if use.failed:
+            return self.kind is Kind.ERROR
+        return not use.cancelled or self.kind is not Kind.CHUNK or (self.unsure and not use.abandoned)
+
+
+@dataclass(slots=True, eq=False)
+class Use:
+    """One use of a request id, from its first chunk to its terminal: the generation that a cancel marks (CH-14).
+
+    Attributes:
+        lane: The lane of the request id.
+        next_id: The id of its next chunk; belongs to the SAVE step alone.
+        cancelled: Whether it was cancelled.
+        abandoned: Whether, after a cancel, the last attempt for a chunk that may have arrived was made.
+        failed: Whether it failed.
+        closed: Whether its terminal was saved; a later save begins the next use.
+        marker: The adapter's own CANCEL terminal, as long as the caller's final may still take its place.
+    """
+
+    lane: Lane
+    next_id: int = 0
+    cancelled: bool = False
+    abandoned: bool = False
+    failed: bool = False
+    closed: bool = False
+    marker: Item | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """All that waits for one request id: FIFO, over its uses.
+
+    Attributes:
+        request: The request id.
+        use: The use that the next save or cancel concerns.
+        items: What waits, oldest first.
+        in_hand: How many items the SAVE step has taken out.
+        chunks: How many items it holds, those in hand included.
+        bytes: Their bytes.
+        parked: Whether it waits for a time instead of its turn.
+        due: That time.
+        owed: Turns that came up while it was parked.
+        tries: Failed attempts to put its first item.
+        faults: Those of them that were no back-pressure.
+        since: When the first of them failed.
+    """
+
+    request: str
+    use: Use | None = None
+    items: deque[Item] = field(default_factory=deque)
+    in_hand: int = 0
+    chunks: int = 0
+    bytes: int = 0
+    parked: bool = False
+    due: float = 0.0
+    owed: int = 0
+    tries: int = 0
+    faults: int = 0
+    since: float = 0.0

@@ -1,0 +1,165 @@
+"""What follows from an attempt to put: done, again later, or the request failed (CH-15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from stagewire import Clock, RequestFailed, StageId, describe
+from stagewire_chunks.lanes import Item, Kind, Lane
+from stagewire_chunks.messages import Fault, Trouble, drop_traces
+from stagewire_chunks.options import ChunkOptions
+from stagewire_chunks.outbox import Outbox
+from stagewire_chunks.watch import Watch
+
+
+@dataclass(slots=True)
+class SendCounts:
+    """What the sending side has done."""
+
+    done: int = 0
+    retries: int = 0
+    full: int = 0
+    failed: int = 0
+    terminals_lost: int = 0
+
+
+class Settlement:
+    """Applies results to the outbox under its lock, then tells who has to know without it."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        options: ChunkOptions,
+        stage: StageId,
+        clock: Clock,
+        watch: Watch,
+        on_room: Callable[[str], object] | None,
+        on_failed: Callable[[], object] | None,
+    ) -> None:
+        self.counts = SendCounts()
+        self._outbox = outbox
+        self._backlog = outbox.backlog
+        self._options = options
+        self._stage = stage
+        self._clock = clock
+        self._watch = watch
+        self._on_room = on_room
+        self._on_failed = on_failed
+        self._events: list[tuple[str, dict[str, Any]]] = []
+
+    def settle(self, results: Iterable[tuple[Item, Trouble | None]], untouched: list[Item]) -> None:
+        """Settle the items that were tried, and give back those that were not."""
+        box = self._outbox
+        with box.lock:
+            if box.cleared:
+                return
+            failed = self.counts.failed
+            self._give_back([*self._apply(results), *untouched])
+            freed = box.room.take_freed() if box.room else []
+            box.changed()
+        self._tell(freed, news=self.counts.failed > failed)
+
+    def _apply(self, results: Iterable[tuple[Item, Trouble | None]]) -> list[Item]:
+        """Return the items to be tried again. Per lane only the first trouble counts: the rest follows from it."""
+        again: list[Item] = []
+        stuck: set[Lane] = set()
+        for item, trouble in results:
+            lane = item.use.lane
+            if trouble is None:
+                lane.tries = lane.faults = 0
+                self._done(item)
+            elif lane in stuck or self._survives(item, trouble):
+                item.unsure |= trouble.fault is Fault.UNSURE
+                stuck.add(lane)
+                again.append(item)
+            else:
+                stuck.add(lane)
+        return again
+
+    def _give_back(self, items: list[Item]) -> None:
+        for item in items:
+            if not item.wanted:
+                self._done(item)
+        self._backlog.give_back([item for item in items if item.wanted])
+
+    def _done(self, item: Item) -> None:
+        self.counts.done += 1
+        lane = item.use.lane
+        self._backlog.done(item)
+        if item.kind is not Kind.CHUNK and lane.use is item.use:
+            lane.use = None
+        self._backlog.retire(lane)
+
+    def _survives(self, item: Item, trouble: Trouble) -> bool:
+        """Decide what the first trouble of a lane means; returns whether the item, perhaps as an ERROR, goes back."""
+        use, lane = item.use, item.use.lane
+        if use.cancelled and item.kind is Kind.CHUNK:
+            use.abandoned = True
+            lane.tries = lane.faults = 0
+        elif self._may_retry(lane, trouble):
+            self.counts.retries += 1
+            self._backlog.park(lane, self._clock() + self._options.pause(lane.tries))
+        elif item.kind is Kind.ERROR:
+            self._lose(item, trouble)
+            return False
+        else:
+            self._fail(item, trouble)
+        return True
+
+    def _may_retry(self, lane: Lane, trouble: Trouble) -> bool:
+        now = self._clock()
+        lane.since = lane.since if lane.tries else now
+        lane.tries += 1
+        if trouble.fault is Fault.FULL:
+            return now - lane.since < self._options.room_timeout
+        lane.faults += 1
+        return trouble.fault is Fault.UNSURE and lane.faults < self._options.attempts
+
+    def _fail(self, item: Item, trouble: Trouble) -> None:
+        """End a use: what waits of it is dropped, the item becomes its ERROR terminal, the owner is told."""
+        use, lane = item.use, item.use.lane
+        error = self._error(item, trouble)
+        use.failed, use.marker = True, None
+        self._backlog.drop([other for other in lane.items if other.use is use], lane)
+        if not use.cancelled:
+            self._outbox.failures.add(error, producing=not use.closed)
+        if lane.use is use:
+            lane.use = None
+        self._backlog.count(lane, 0, -item.size)
+        item.kind, item.payload, item.size, item.message = Kind.ERROR, str(error), 0, None
+        lane.tries = lane.faults = 0
+        self.counts.failed += 1
+
+    def _lose(self, item: Item, trouble: Trouble) -> None:
+        """Give up an ERROR terminal that cannot be put; the receiver's stall deadline has to end the request there."""
+        lane = item.use.lane
+        self.counts.terminals_lost += 1
+        self._note("chunk.terminal_lost", item, trouble)
+        lane.tries = lane.faults = 0
+        self._done(item)
+
+    def _error(self, item: Item, trouble: Trouble) -> RequestFailed:
+        lane, error = item.use.lane, trouble.error
+        attempts = f" (attempt {lane.tries})" if lane.tries > 1 else ""
+        cause = f"chunk {item.use.next_id}: {trouble.what}{attempts}: {describe(error)}"
+        failed = RequestFailed(lane.request, self._stage, cause)
+        failed.__cause__ = error
+        self._note("chunk.request_failed", item, trouble)
+        return failed
+
+    def _note(self, name: str, item: Item, trouble: Trouble) -> None:
+        error = trouble.error
+        fields = {"what": trouble.what, "attempts": item.use.lane.tries, "cause": describe(error), "exc_info": error}
+        self._events.append((name, {"request_id": item.use.lane.request, "chunk_id": item.use.next_id, **fields}))
+
+    def _tell(self, freed: list[str], *, news: bool) -> None:
+        events, self._events = self._events, []
+        for name, fields in events:
+            self._watch.event(name, **fields)
+            drop_traces(fields["exc_info"])
+        for request in freed:
+            self._watch.call(self._on_room, request)
+        if news:
+            self._watch.call(self._on_failed)
