@@ -1,0 +1,23 @@
+"""The plugins: found, imported one by one, validated, and offered by name. Discovery never raises; using may."""
+
+from stagewire.registry.axes import AXES, noun
+from stagewire.registry.candidates import Candidate, given, installed_candidates
+from stagewire.registry.catalog import Catalog
+from stagewire.registry.records import PluginRecord, PluginState
+from stagewire.registry.selection import ALLOW_VARIABLE, BLOCK_VARIABLE, Selection
+from stagewire.registry.suggest import did_you_mean
+
+__all__ = [
+    "ALLOW_VARIABLE",
+    "AXES",
+    "BLOCK_VARIABLE",
+    "Candidate",
+    "Catalog",
+    "PluginRecord",
+    "PluginState",
+    "Selection",
+    "did_you_mean",
+    "given",
+    "installed_candidates",
+    "noun",
+]
