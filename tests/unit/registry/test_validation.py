@@ -10,10 +10,6 @@ import pytest
 from stagewire import Provider, hookimpl
 
 
-def _nothing() -> list[Any]:
-    return []
-
-
 def reason(make: Any, plugin: object) -> str:
     catalog = make.catalog(make.candidate("echo", plugin))
     (record,) = catalog.plugins()
@@ -24,12 +20,12 @@ def reason(make: Any, plugin: object) -> str:
 
 
 def test_an_unknown_hook_is_named_with_the_one_that_was_meant(make: Any) -> None:
-    text = reason(make, make.plugin("echo.say", stagewire_stage=_nothing))
+    text = reason(make, make.plugin("echo.say", stagewire_stage=lambda: None))
     assert "there is no hook 'stagewire_stage'; did you mean 'stagewire_stages'?" in text
 
 
 def test_an_unknown_hook_unlike_any_lists_those_that_exist(make: Any) -> None:
-    assert "the hooks are stagewire_stages, " in reason(make, make.plugin("echo.say", unrelated=_nothing))
+    assert "the hooks are stagewire_stages, " in reason(make, make.plugin("echo.say", unrelated=lambda: None))
 
 
 def test_a_hook_with_parameters_is_refused_by_name(make: Any) -> None:
@@ -40,8 +36,11 @@ def test_a_hook_with_parameters_is_refused_by_name(make: Any) -> None:
 
 
 def test_a_hook_without_its_mark_is_found(make: Any) -> None:
+    def unmarked() -> list[Any]:
+        return []
+
     plugin = make.plugin("echo.say")
-    plugin.stagewire_commands = _nothing
+    plugin.stagewire_commands = unmarked
     assert "stagewire_commands lacks its mark; put @hookimpl" in reason(make, plugin)
 
 
