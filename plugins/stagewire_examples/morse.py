@@ -23,7 +23,7 @@ _PUNCTUATION = {
     ".": ".-.-.-", ",": "--..--", ":": "---...", "?": "..--..", "'": ".----.", "-": "-....-", "/": "-..-.",
     "(": "-.--.", ")": "-.--.-", '"': ".-..-.", "=": "-...-", "+": ".-.-.", "×": "-..-", "@": ".--.-.",
 }  # fmt: skip
-_COMMON = {"!": "-.-.--", "&": ".-...", ";": "-.-.-.", "_": "..--.-", "$": "...-..-."}
+_COMMON = {"!": "-.-.--", "&": ".-...", ";": "-.-.-.", "_": "..--.-", "$": "...-..-"}
 
 CODE = MappingProxyType(_LETTERS | _FIGURES | _PUNCTUATION | _COMMON)
 """Each character that has a code: the Recommendation's, and five that are in common use beside it."""
