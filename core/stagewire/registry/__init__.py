@@ -5,7 +5,6 @@ from stagewire.registry.candidates import Candidate, given, installed_candidates
 from stagewire.registry.catalog import Catalog
 from stagewire.registry.records import PluginRecord, PluginState
 from stagewire.registry.selection import ALLOW_VARIABLE, BLOCK_VARIABLE, Selection
-from stagewire.registry.suggest import did_you_mean
 
 __all__ = [
     "ALLOW_VARIABLE",
@@ -16,7 +15,6 @@ __all__ = [
     "PluginRecord",
     "PluginState",
     "Selection",
-    "did_you_mean",
     "given",
     "installed_candidates",
     "noun",

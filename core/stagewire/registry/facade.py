@@ -15,9 +15,10 @@ from pydantic import BaseModel
 
 from stagewire.errors import PluginError
 from stagewire.registry.axes import AXES
-from stagewire.registry.suggest import did_you_mean, listed
+from stagewire.registry.wording import listed
 from stagewire.spec.hooks import PROJECT, Hooks
 from stagewire.spec.provider import Axis, Provider
+from stagewire.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import click
@@ -93,8 +94,8 @@ def _refuse_unknown(implemented: list[str]) -> None:
         raise PluginError(f"it implements no hook; mark one of {listed(HOOKS)} with @hookimpl (from stagewire)")
     for name in implemented:
         if name not in HOOKS:
-            remedy = did_you_mean(name, HOOKS) or f"the hooks are {listed(HOOKS)}"
-            raise PluginError(f"there is no hook {name!r}; {remedy}")
+            remedy = did_you_mean(name, HOOKS) or f"; the hooks are {listed(HOOKS)}"
+            raise PluginError(f"there is no hook {name!r}{remedy}")
 
 
 def _as_list(result: object) -> list[Any]:

@@ -8,8 +8,9 @@ from stagewire.errors import PluginError
 from stagewire.registry.admission import Entry
 from stagewire.registry.axes import noun
 from stagewire.registry.records import PluginRecord, PluginState
-from stagewire.registry.suggest import did_you_mean, listed
+from stagewire.registry.wording import listed
 from stagewire.spec.provider import Axis
+from stagewire.suggest import did_you_mean
 
 MAX_SUSPECTS = 5
 """The most broken plugins that a message lists."""
@@ -29,8 +30,7 @@ def not_found(axis: Axis, name: str, known: Iterable[str], plugins: Sequence[Plu
     blocked = [plugin.name for plugin in plugins if plugin.state is PluginState.BLOCKED]
     names = sorted(known)
     parts = [
-        f"no {noun(axis)} is called {name!r}",
-        did_you_mean(name, names),
+        f"no {noun(axis)} is called {name!r}{did_you_mean(name, names)}",
         f"installed: {listed(names)}" if names else f"no {noun(axis)} is installed",
         _likely_cause(broken),
         f"not imported, by a block or allow list: {listed(blocked)}" if blocked else "",
