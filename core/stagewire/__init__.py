@@ -23,7 +23,7 @@ from stagewire.errors import (
     describe,
 )
 from stagewire.events import Event, emit
-from stagewire.logs import make_logger
+from stagewire.logs import fallback_logger, make_logger
 from stagewire.spec.hooks import hookimpl
 from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
 from stagewire.spec.lease import Lease, LeaseBackend
@@ -117,6 +117,7 @@ __all__ = [
     "bounded",
     "describe",
     "emit",
+    "fallback_logger",
     "hookimpl",
     "make_logger",
 ]

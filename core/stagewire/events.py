@@ -84,6 +84,13 @@ LIFECYCLE = (
     event("stop.forced", "error", "signal deadline waiting_for", "The deadline passed; the work was cut off."),
 )
 
+TRANSPORT = (
+    event("transport.expired", "warning", "chunks bytes", "Chunks that nobody asked for were dropped (TR-6)."),
+    event("transport.dead_letter", "warning", "mailbox deliveries cause older_dropped", "Failed too often (TR-6)."),
+    event("transport.unread", "warning", "mailbox chunks messages bytes", "Closed before this was read (TR-11)."),
+    event("transport.wakeup_failed", "error", "cause", "A reader's wake-up callback raised; the put is not affected."),
+)
+
 
 def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     index: dict[str, Event] = {}
@@ -94,7 +101,7 @@ def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     return MappingProxyType(index)
 
 
-CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE)
+CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT)
 """Every event by its name."""
 
 _strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any
@@ -21,8 +21,11 @@ from stagewire import (
     Retryable,
     TransportFull,
     bounded,
+    describe,
+    emit,
 )
 from stagewire.codec import weigh
+from stagewire_local.chunks import MakeLog
 from stagewire_local.mailbox import Envelope, Mailbox
 from stagewire_local.options import LocalOptions
 
@@ -71,19 +74,19 @@ class _Take(AbstractAsyncContextManager[Sequence[Delivery]]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         envelopes, self._envelopes = self._envelopes, []
-        if kind is None:
+        if error is None:
             self._mailbox.settle(envelopes)
         else:
-            self._owner.give_back(self._mailbox, envelopes, f"{kind.__name__}: {error}")
+            self._owner.give_back(self._mailbox, envelopes, describe(error))
 
 
 class LocalBatches:
     """A `BatchTransport` over mailboxes in this process."""
 
-    def __init__(self, options: LocalOptions, clock: Clock, report: Callable[..., Any]) -> None:
+    def __init__(self, options: LocalOptions, clock: Clock, log: MakeLog) -> None:
         self._options = options
         self._clock = clock
-        self._report = report
+        self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._mailboxes: dict[str, Mailbox] = {}
@@ -143,7 +146,8 @@ class LocalBatches:
             for envelope in left:
                 _fail(envelope, Closed(f"the transport was closed before mailbox {name!r} was served"))
             if left:
-                self._report("transport.unread", mailbox=name, messages=len(left))
+                size = sum(envelope.size for envelope in left)
+                emit(self._log(), "transport.unread", mailbox=name, messages=len(left), bytes=size)
 
     def stats(self) -> dict[str, dict[str, float]]:
         """Return the counters per mailbox."""
@@ -170,7 +174,14 @@ class LocalBatches:
         mailbox.counters.dead += 1
         letter = Envelope(Message(envelope.message.payload, headers), envelope.size)
         dropped = self._box(mailbox.name + DEAD_SUFFIX).force(letter)
-        self._report("transport.dead_letter", mailbox=mailbox.name, reason=reason, older_letters_dropped=dropped)
+        emit(
+            self._log(),
+            "transport.dead_letter",
+            mailbox=mailbox.name,
+            deliveries=envelope.failures,
+            cause=reason,
+            older_dropped=dropped,
+        )
         _fail(
             envelope,
             Permanent(f"mailbox {mailbox.name!r} gave the request up after {envelope.failures} tries: {reason}"),

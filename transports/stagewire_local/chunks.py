@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from stagewire import ChunkKey, ChunkLink, ChunkMessage, Closed, Permanent
+from stagewire import ChunkKey, ChunkLink, ChunkMessage, Closed, Permanent, describe, emit
 from stagewire.codec import weigh
 from stagewire_local.shelves import Path
 from stagewire_local.store import ChunkStore, Parcel
 
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
 WakeUp = Callable[[], None]
+
+MakeLog = Callable[[], "FilteringBoundLogger"]
+"""Returns the logger; asked only when there is something to report."""
 
 
 class Hints:
     """The wake-ups of one path's readers. A hint that raises is reported and harms neither the put nor other hints."""
 
-    def __init__(self, report: Callable[..., Any]) -> None:
-        self._report = report
+    def __init__(self, edge: str, log: MakeLog) -> None:
+        self._edge = edge
+        self._log = log
         self._callbacks: dict[object, WakeUp] = {}
 
     def set(self, owner: object, callback: WakeUp) -> None:
@@ -31,7 +38,7 @@ class Hints:
             try:
                 callback()
             except Exception as error:  # noqa: BLE001 — the put is done; a reader's fault is not the writer's
-                self._report("transport.wakeup_failed", error=repr(error))
+                emit(self._log(), "transport.wakeup_failed", edge=self._edge, cause=describe(error))
 
 
 class LocalChunks:

@@ -9,7 +9,7 @@ from stagewire_local.transport import LocalTransport
 
 def make_transport(options: LocalOptions, context: BuildContext) -> LocalTransport:
     """Build the transport; opens nothing."""
-    return LocalTransport(options, clock=context.clock, report=context.log.warning)
+    return LocalTransport(options, clock=context.clock, log=context.log)
 
 
 @hookimpl

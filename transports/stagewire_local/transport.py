@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from stagewire import BatchTransport, ChunkLink, ChunkTransport, Clock, Closed
+from stagewire import BatchTransport, ChunkLink, ChunkTransport, Clock, Closed, emit, fallback_logger
 from stagewire_local.batches import LocalBatches
-from stagewire_local.chunks import Hints, LocalChunks
+from stagewire_local.chunks import Hints, LocalChunks, MakeLog
 from stagewire_local.options import LocalOptions
 from stagewire_local.shelves import Path
 from stagewire_local.store import ChunkStore
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 class LocalTransport:
@@ -19,14 +23,20 @@ class LocalTransport:
     Args:
         options: Its bounds; the defaults when left out.
         clock: Monotonic seconds, for expiry and for the times in `stats`. Waiting uses the event loop's own clock.
-        report: Takes warnings: an event's name and its fields, as a structlog logger's ``warning`` does.
+        log: Where events go; warnings to standard error when left out.
     """
 
-    def __init__(self, options: LocalOptions | None = None, *, clock: Clock, report: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        options: LocalOptions | None = None,
+        *,
+        clock: Clock = time.monotonic,
+        log: FilteringBoundLogger | None = None,
+    ) -> None:
         options = options or LocalOptions()
-        self._report = report
+        self._log: MakeLog = fallback_logger if log is None else lambda: log
         self._store = ChunkStore(options, clock)
-        self._batches = LocalBatches(options, clock, report)
+        self._batches = LocalBatches(options, clock, self._log)
         self._hints: dict[Path, Hints] = {}
         self._closed = False
 
@@ -40,7 +50,9 @@ class LocalTransport:
         """Return a face of the link; equal links share what they carry, whatever their role. Thread-safe."""
         if self._closed:
             raise Closed("the transport was closed")
-        hints = self._hints.setdefault(Path(link.edge, link.source, link.target, link.replica), Hints(self._report))
+        hints = self._hints.setdefault(
+            Path(link.edge, link.source, link.target, link.replica), Hints(link.edge, self._log)
+        )
         return LocalChunks(link, self._store, hints, self._report_expiries)
 
     def batches(self) -> BatchTransport:
@@ -55,7 +67,8 @@ class LocalTransport:
         self._report_expiries()
         for edge, counters in self._store.close().items():
             if counters["unread"]:
-                self._report("transport.unread", edge=edge, chunks=counters["unread"], bytes=counters["unread_bytes"])
+                unread, size = counters["unread"], counters["unread_bytes"]
+                emit(self._log(), "transport.unread", edge=edge, chunks=unread, bytes=size)
         self._batches.close()
         self._hints.clear()
 
@@ -66,7 +79,8 @@ class LocalTransport:
     def _report_expiries(self) -> None:
         for expiry in self._store.take_expiries():
             place = expiry.place
-            self._report(
+            emit(
+                self._log(),
                 "transport.expired",
                 edge=place.path.edge,
                 request_id=place.request,
