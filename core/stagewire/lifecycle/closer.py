@@ -117,7 +117,8 @@ class Closer:
             async with asyncio.timeout(timeout):
                 await self._next_success(persist=persist)
         except TimeoutError:
-            raise StillHeld(self.name, self.held) from None
+            if not self.closed:  # it may have succeeded in the very moment of the deadline
+                raise StillHeld(self.name, self.held) from None
         return CloseOutcome.CLOSED
 
     def guard(self, facade: object) -> None:
