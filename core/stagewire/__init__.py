@@ -46,6 +46,7 @@ from stagewire.spec.transport import (
     StageId,
     Transport,
 )
+from stagewire.suggest import did_you_mean
 
 __version__ = "0.1.0"
 
@@ -116,6 +117,7 @@ __all__ = [
     "__version__",
     "bounded",
     "describe",
+    "did_you_mean",
     "emit",
     "fallback_logger",
     "hookimpl",

@@ -1,0 +1,71 @@
+"""Collects the faults of one configuration while it is validated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stagewire.config.document import Document, Reading, in_file_order
+from stagewire.config.redact import masked
+from stagewire.config.tree import Where
+from stagewire.errors import ConfigError, Problem, bounded
+
+MOST_PROBLEMS = 200
+"""More faults than this are counted, not described: nobody reads them, and describing each costs time."""
+
+
+class Findings:
+    """The faults found so far. Belongs to one load.
+
+    Attributes:
+        secrets: Texts that no message may show.
+        cause: The first exception of a plugin that led to a fault; it becomes the `ConfigError`'s cause.
+    """
+
+    def __init__(self, document: Document, reading: Reading) -> None:
+        self.document = document
+        self.secrets: set[str] = set()
+        self.cause: BaseException | None = None
+        self._problems = list(reading.problems)
+        self._faulty = reading.faulty
+        self._more = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether enough faults were found to stop looking for more."""
+        return len(self._problems) >= MOST_PROBLEMS
+
+    @property
+    def found(self) -> bool:
+        """Whether there is any fault."""
+        return bool(self._problems)
+
+    def value(self, path: Where, message: str) -> None:
+        """Report a fault of the value at ``path``, or of its absence."""
+        self._add(path, message, on_key=False)
+
+    def key(self, path: Where, message: str) -> None:
+        """Report a fault of the key at ``path``."""
+        self._add(path, message, on_key=True)
+
+    def more(self, count: int) -> None:
+        """Count faults that are not described."""
+        self._more += max(0, count)
+
+    def raise_if_any(self, paths: Sequence[Path]) -> None:
+        """Raise `ConfigError` with every fault, in the order of the files, if there is one."""
+        if not self._problems:
+            return
+        problems = in_file_order(self._problems, paths)
+        if self._more or len(problems) > MOST_PROBLEMS:
+            left_out = self._more + max(0, len(problems) - MOST_PROBLEMS)
+            problems = [*problems[:MOST_PROBLEMS], Problem(f"{left_out} more faults; mend these first")]
+        hidden = [Problem(masked(each.message, self.secrets), each.path, each.location) for each in problems]
+        raise ConfigError(hidden) from self.cause
+
+    def _add(self, path: Where, message: str, *, on_key: bool) -> None:
+        above = range(len(path) + (0 if on_key else 1))
+        if any(path[:length] in self._faulty for length in above):
+            return
+        location = self.document.locate_key(path) if on_key else self.document.locate(path)
+        self._problems.append(Problem(bounded(message, 1_000), path, location))
