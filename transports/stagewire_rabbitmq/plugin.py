@@ -1,0 +1,28 @@
+"""The plugin: transport ``rabbitmq``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stagewire import BuildContext, Extra, Provider, Transport, hookimpl
+from stagewire_rabbitmq.options import RabbitMQOptions
+
+
+def make_transport(options: RabbitMQOptions, context: BuildContext) -> Transport:
+    """Build the transport; connects when it is opened."""
+    from stagewire_rabbitmq.transport import RabbitMQTransport  # noqa: PLC0415 — pika is only loaded when it is used
+
+    return RabbitMQTransport(options, clock=context.clock, report=context.log.warning)
+
+
+@hookimpl
+def stagewire_transports() -> Sequence[Provider[Transport]]:
+    return [
+        Provider(
+            name="rabbitmq",
+            summary="RabbitMQ: stages on many machines, confirmed and acknowledged.",
+            options=RabbitMQOptions,
+            factory=make_transport,
+            extra=Extra("rabbitmq", ("pika",)),
+        )
+    ]

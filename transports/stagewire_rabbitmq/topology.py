@@ -1,0 +1,66 @@
+"""Which queues there are and with which arguments: pure functions, so that both ends declare the same (TR-1).
+
+One long-lived durable queue per (edge, consumer replica) and per mailbox; identity of requests and chunks is inside the
+messages. Never a queue per request or per chunk: declaring and deleting them costs more than the chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from stagewire import DEAD_SUFFIX, ChunkLink
+from stagewire_rabbitmq.options import RabbitMQOptions
+
+PARKED_SUFFIX = ".parked"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue as it is declared; equal declarations are harmless, different ones are refused by the broker (406)."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+def _common(options: RabbitMQOptions) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"x-expires": int(options.queue_expires * 1000)}
+    if options.queue_type == "quorum":
+        arguments["x-queue-type"] = "quorum"
+    return arguments
+
+
+def chunk_queue(options: RabbitMQOptions, link: ChunkLink) -> Queue:
+    """Return the queue of one link: bounded, its messages expire, one consumer at a time reads it."""
+    return Queue(
+        f"{options.prefix}.chunks.{link.edge}.{link.replica}",
+        {
+            **_common(options),
+            "x-single-active-consumer": True,
+            "x-message-ttl": int(options.expires * 1000),
+            "x-max-length-bytes": int(options.queue_bytes),
+            "x-overflow": "reject-publish",
+        },
+    )
+
+
+def parked_queue(options: RabbitMQOptions, link: ChunkLink) -> Queue:
+    """Return the queue that takes what nobody has asked for yet, so that it does not stand in the way (TR-4)."""
+    name = chunk_queue(options, link).name + PARKED_SUFFIX
+    return Queue(name, {**_common(options), "x-message-ttl": int(options.expires * 1000)})
+
+
+def mailbox_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
+    """Return the queue of a mailbox."""
+    bounds = {"x-max-length-bytes": int(options.queue_bytes), "x-overflow": "reject-publish"}
+    return Queue(f"{options.prefix}.mailbox.{mailbox}", {**_common(options), **bounds})
+
+
+def dead_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
+    """Return the queue of what a mailbox, or an edge, could not get handled (TR-6)."""
+    return Queue(f"{options.prefix}.mailbox.{mailbox}{DEAD_SUFFIX}", _common(options))
+
+
+def reply_queue(options: RabbitMQOptions, client: str) -> Queue:
+    """Return the queue on which one process takes replies; it goes soon after its process."""
+    return Queue(f"{options.prefix}.replies.{client}", {**_common(options), "x-expires": 60_000})
