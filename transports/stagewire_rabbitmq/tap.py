@@ -157,6 +157,6 @@ class Tap:
 
     def _on_cancelled(self, channel: Channel) -> None:
         """The broker ended the consumer: the queue was deleted or expired. Declare it again."""
-        if self._channel is channel and channel.is_open:
+        if channel.is_open and channel is self._channel:
             self._consumer = None
             self._declare(channel)

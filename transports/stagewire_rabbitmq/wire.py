@@ -169,7 +169,7 @@ class Wire:
             self.later(self._next_retry(), lambda: self._reopen(session, connection))
 
     def _reopen(self, session: Session, connection: pika.SelectConnection) -> None:
-        if self._connection is connection and connection.is_open and session in self._sessions:
+        if connection.is_open and connection is self._connection and session in self._sessions:
             self._open_channel(session)
 
     def _on_lost(self, _connection: Any, reason: BaseException) -> None:
