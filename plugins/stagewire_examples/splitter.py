@@ -112,11 +112,11 @@ class SentenceSplitter:
         self._words.append(word)
         self._length += len(word) + (len(self._words) > 1)
         self._line_ends = 0
-        self._undecided = False
+        self._undecided = self._undecided and not word[0].islower()
 
     def _judge(self, word: str) -> Iterator[str]:
         verdict = self._verdict(word)
-        self._undecided = verdict is _Verdict.ENDS_UNLESS_LOWER
+        self._undecided = self._undecided or verdict is _Verdict.ENDS_UNLESS_LOWER
         if verdict is _Verdict.ENDS:
             yield from self._flush()
 

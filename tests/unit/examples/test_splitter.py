@@ -26,7 +26,7 @@ def split(*blocks: str, max_length: int = 2_000) -> list[str]:
         ["J. R. R. Tolkien wrote it.", "It costs 3.14 or $1,000.50 vs. 2.71.", "See www.example.com."],
         ["He said “Go.”", "Then he left.", "(It was late.)", "'Why?'", "«Oui.»", "Non."],
         ['"Stop!" he said.', '"Why?" she asked (loudly!) and left.', "Well... maybe.", "Wait… what?!", "What?!"],
-        ["Bonjour !", "Ça va ?", "Oui."],
+        ["Bonjour !", "« Ça va ? »", "« Oui ! » dit-il.", "Non."],
         ["1. Buy milk.", "2. Drink it.", "It was 1990.", "Then came 1991."],
         ["z.B. so usw. und bzw. anders.", "Ende."],
         ["Ελλάδα.", "Россия!", "نعم؟", "हाँ।", "ሰላም።", "Եհ."],
@@ -39,6 +39,7 @@ def test_sentence_ends(sentences: list[str]) -> None:
 
 def test_full_width_stops_need_no_space() -> None:
     assert split("你好。他说：「是！」好吗？好……行") == ["你好。", "他说：「是！」", "好吗？", "好……行"]
+    assert split("「好。", "」行", "。") == ["「好。」", "行。"]
 
 
 def test_a_blank_line_ends_a_sentence_and_a_line_end_does_not() -> None:
