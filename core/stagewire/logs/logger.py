@@ -28,6 +28,9 @@ _HEAD = frozenset({"event", "pipeline"})
 _RESERVED = frozenset({"timestamp", "level", "exception", "stack", "logger", "logger_name"})
 """Names that a renderer gives a meaning of its own."""
 
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+"""Line ends and terminal controls that JSON does not escape by itself: some readers would see two lines."""
+
 Render = Callable[[dict[str, Any]], str]
 
 
@@ -142,7 +145,8 @@ class _Line:
 
 
 def _json(line: dict[str, Any]) -> str:
-    return msgspec.json.encode(line).decode()
+    text = msgspec.json.encode(line).decode()
+    return text if text.isascii() else text.translate(_ESCAPED)
 
 
 def _console(*, colors: bool) -> Render:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from urllib.parse import quote
 
 from pydantic import SecretStr
 
@@ -62,8 +64,9 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str | SecretStr] = ()) -> None:
-        plain = {each.get_secret_value() if isinstance(each, SecretStr) else each for each in secrets}
-        self._known = sorted((each for each in plain if len(each) >= SHORTEST_SECRET), key=len, reverse=True)
+        plain = [each.get_secret_value() if isinstance(each, SecretStr) else each for each in secrets]
+        spellings = {way for each in plain if len(each) >= SHORTEST_SECRET for way in _spellings(each)}
+        self._known = sorted(spellings, key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
         """Return ``text`` with every secret replaced by ``MASK``."""
@@ -73,3 +76,8 @@ class Redactor:
             text = _URL_PASSWORD.sub(rf"\1{MASK}@", text)
         text = _ASSIGNED.sub(rf"\1{MASK}", text)
         return _BEARER.sub(rf"\1{MASK}", text)
+
+
+def _spellings(secret: str) -> tuple[str, ...]:
+    """The secret as it is, and as Python, JSON and a URL write it."""
+    return secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret, safe="")
