@@ -91,6 +91,16 @@ TRANSPORT = (
     event("transport.wakeup_failed", "error", "cause", "A reader's wake-up callback raised; the put is not affected."),
 )
 
+CHUNKS = (
+    event("chunk.request_failed", "error", "what attempts cause", "A request ended in an error on its sending side."),
+    event("chunk.terminal_lost", "error", "what attempts cause", "Its receiver could not be told; a stall ends it there."),
+    event("chunk.get_failed", "warning", "cause", "A chunk could not be got; it is tried again (once per row of failures)."),
+    event("chunk.stalled", "error", "waited", "A request was silent for longer than its stall timeout."),
+    event("chunk.cleanup_failed", "warning", "cause", "The transport could not drop what it holds of a request."),
+    event("chunk.callback_failed", "error", "callback cause", "A hint of the ChunkAdapter's owner raised."),
+    event("chunk.stop_unclean", "warning", "unsent stuck", "Stopped with chunks unsent or a thread still blocked."),
+)
+
 
 def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     index: dict[str, Event] = {}
@@ -101,7 +111,7 @@ def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     return MappingProxyType(index)
 
 
-CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT)
+CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT, CHUNKS)
 """Every event by its name."""
 
 _strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode
@@ -111,7 +121,7 @@ class UnknownEvent(LookupError):
     """The catalogue has no such event, or the event no such field. Raised only under test and in development mode."""
 
 
-def emit(log: FilteringBoundLogger, what: str | Event, **fields: Any) -> None:
+def emit(log: FilteringBoundLogger, what: str | Event, /, **fields: Any) -> None:
     """Log an event of the catalogue, or one of a plugin's own, at its level. Costs next to nothing when filtered out.
 
     Raises:
