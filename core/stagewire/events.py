@@ -93,8 +93,8 @@ TRANSPORT = (
 
 CHUNKS = (
     event("chunk.request_failed", "error", "what attempts cause", "A request ended in an error on its sending side."),
-    event("chunk.terminal_lost", "error", "what attempts cause", "Its receiver could not be told; a stall ends it there."),
-    event("chunk.get_failed", "warning", "cause", "A chunk could not be got; it is tried again (once per row of failures)."),
+    event("chunk.terminal_lost", "error", "what attempts cause", "Its receiver could not be told of its end."),
+    event("chunk.get_failed", "warning", "cause", "Getting a chunk failed, for the first time in a row."),
     event("chunk.stalled", "error", "waited", "A request was silent for longer than its stall timeout."),
     event("chunk.cleanup_failed", "warning", "cause", "The transport could not drop what it holds of a request."),
     event("chunk.callback_failed", "error", "callback cause", "A hint of the ChunkAdapter's owner raised."),

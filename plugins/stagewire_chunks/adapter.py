@@ -9,10 +9,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from stagewire import ChunkKey, ChunkMessage, Clock, StageId
+from stagewire_chunks.context import Context, Waiter
 from stagewire_chunks.delivery import BuildPayload, Delivery
 from stagewire_chunks.inbox import Inbox, Registration
 from stagewire_chunks.options import ChunkOptions
-from stagewire_chunks.outbox import Outbox, Waiter
+from stagewire_chunks.outbox import Outbox
 from stagewire_chunks.port import MinimalTransport, Port
 from stagewire_chunks.receiver import Receiver
 from stagewire_chunks.sender import Sender
@@ -29,15 +30,15 @@ class ChunkAdapter:
     """Streams the chunks of many requests from stage to stage, without the scheduling thread ever waiting for it.
 
     Every method may be called from any thread. The hints ``on_ready`` and ``on_room`` are called from the adapter's
-    threads, with no lock held, must return at once, and may be missed or come for nothing: after ``on_ready`` there may be
-    something for `poll_ready` or `poll_failed`; after ``on_room(request)`` a refused `save_async` may be tried again.
+    threads, with no lock held, must return at once, and may come for nothing: after ``on_ready`` there may be something
+    for `poll_ready` or `poll_failed`; after ``on_room(request)`` a refused `save_async` may be tried again.
 
     Args:
         transport: Anything with ``put(key, message)`` and ``get(key) -> message | None``. ``put_many``, ``cleanup`` and
             ``set_wakeup`` of `stagewire.ChunkTransport` are used where it has them.
         stage_id: This stage; part of the keys that it puts.
         src_stage_id: The stage that it receives from; needed for `load_async` only.
-        build_payload: Makes what travels out of a saved payload, on the SAVE thread (CH-4). ``None``: the payload itself.
+        build_payload: Makes what travels out of a saved payload, on the SAVE thread (CH-4); by default the payload.
         options: Bounds, retries, pacing, deadlines.
         edge: What errors and events call the edge; by default made of the two stages.
         on_ready: See above.
@@ -64,21 +65,21 @@ class ChunkAdapter:
         waiter: Waiter = threading.Condition.wait,
         threads: bool = True,
     ) -> None:
-        self._options = options = options or ChunkOptions()
-        self._stage, self._source, self._clock = stage_id, src_stage_id, clock
-        port = Port(transport)
+        options = options or ChunkOptions()
         watch = Watch(log, stage_id, edge or f"{stage_id if src_stage_id is None else src_stage_id}->{stage_id}")
-        self._outbox = Outbox(options, clock, waiter)
-        self._inbox = Inbox(options, waiter)
-        self._settlement = Settlement(self._outbox, options, stage_id, clock, watch, on_room, on_ready)
-        self._sender = Sender(self._outbox, clock, options.cancel_linger)
-        self._delivery = Delivery(self._outbox, port, stage_id, build_payload, self._settlement, clock)
-        self._receiver = Receiver(self._inbox, port, options, clock, watch, on_ready)
+        self._context = context = Context(stage_id, Port(transport), options, clock, waiter, watch)
+        self._source = src_stage_id
+        self._outbox = outbox = Outbox(context)
+        self._inbox = inbox = Inbox(context)
+        self._sender = Sender(outbox, context)
+        self._settlement = Settlement(outbox, context, on_room, on_ready)
+        self._delivery = Delivery(outbox, self._settlement, context, build_payload)
+        self._receiver = Receiver(inbox, context, on_ready)
         self._threads = threads
-        self._saver = Worker(f"chunks-save-{stage_id}", self.step_save, self._outbox.sleep, lambda: self._outbox.stopped)
-        self._recver = Worker(f"chunks-recv-{stage_id}", self.step_receive, self._inbox.sleep, lambda: self._inbox.stopped)
-        self._stopper = Stopper(self._outbox, self._inbox, (self._saver, self._recver), self._drain, watch)
-        port.call_when_news(self._inbox.hint)
+        self._save = Worker(f"chunks-save-{stage_id}", self.step_save, outbox.sleep, lambda: outbox.stopped)
+        self._recv = Worker(f"chunks-recv-{stage_id}", self.step_receive, inbox.sleep, lambda: inbox.stopped)
+        self._stopper = Stopper(outbox, inbox, (self._save, self._recv), self._drain, watch)
+        context.port.call_when_news(inbox.hint)
 
     def save_async(self, req: str, payload: Any, is_final: bool) -> None:  # noqa: FBT001 — the source's signature
         """Enqueue a snapshot of one chunk and return at once (CH-1, CH-2); ``is_final`` ends this use of the id (CH-7).
@@ -92,8 +93,8 @@ class ChunkAdapter:
             Closed: The adapter was stopped.
         """
         self._sender.save(req, payload, is_final=is_final)
-        if self._threads and not self._saver.started:
-            self._saver.start()
+        if self._threads and not self._save.started:
+            self._save.start()
 
     def cancel_sender(self, req: str) -> None:
         """Cancel the request's current use: its waiting chunks are dropped, its terminal is still put (CH-6).
@@ -127,12 +128,13 @@ class ChunkAdapter:
             ValueError: The adapter was made without a ``src_stage_id``.
             Closed: The adapter was stopped.
         """
+        context = self._context
         if self._source is None:
-            raise ValueError(f"the ChunkAdapter of stage {self._stage!r} cannot load: give it a src_stage_id to receive from")
-        stall = self._options.stall_timeout if stall_timeout is None else stall_timeout
-        self._inbox.register(Registration(req, ChunkKey(req, self._source, 0), stall, self._clock()))
-        if self._threads and not self._recver.started:
-            self._recver.start()
+            raise ValueError(f"the ChunkAdapter of stage {context.stage!r} cannot load: give it a src_stage_id")
+        stall = context.options.stall_timeout if stall_timeout is None else stall_timeout
+        self._inbox.register(Registration(req, ChunkKey(req, self._source, 0), stall, context.clock()))
+        if self._threads and not self._recv.started:
+            self._recv.start()
 
     def poll_ready(self, *, leave: Collection[str] = ()) -> dict[str, list[ChunkMessage]]:
         """Take what was received since the last call: per request the messages in order (CH-9).
@@ -174,7 +176,13 @@ class ChunkAdapter:
     def stats(self) -> dict[str, int]:
         """Return the sizes of every table and the counts of what was done so far."""
         settled, received = self._settlement.counts, self._receiver.counts
-        return {**self._tables(), **self._outbox.counts(), **asdict(settled), **asdict(received), "stale": self._inbox.stale}
+        return {
+            **self._tables(),
+            **self._outbox.counts(),
+            **asdict(settled),
+            **asdict(received),
+            "stale": self._inbox.stale,
+        }
 
     def step_save(self) -> float:
         """Do one round of the SAVE thread; returns the seconds for which there is nothing to do."""

@@ -1,8 +1,8 @@
 """The order in which waiting items are put.
 
-One FIFO of *turns* over all requests (CH-3): an item is a turn in the FIFO plus a place in its lane. A lane that has to wait
-(CH-15) is parked: its turns are set aside and owed to it, and others go on. The items of one request therefore never
-overtake each other, whatever fails. Nothing here is thread-safe: the sender holds its lock around every call.
+One FIFO of *turns* over all requests (CH-3): an item is a turn in the FIFO plus a place in its lane. A lane that has to
+wait (CH-15) is parked: its turns are set aside and owed to it, and others go on. The items of one request therefore
+never overtake each other, whatever fails. Nothing here is thread-safe: the outbox's lock is held around every call.
 """
 
 from __future__ import annotations
@@ -40,17 +40,19 @@ class Backlog:
 
     def add(self, item: Item) -> None:
         """Append to the item's lane, last in turn."""
-        lane = item.use.lane
+        lane, size = item.use.lane, item.size
         lane.items.append(item)
         self._turns.append(lane)
-        self.count(lane, 1, item.size)
-
-    def count(self, lane: Lane, chunks: int, size: int) -> None:
-        """Change the sums."""
-        self.chunks += chunks
-        self.bytes += size
-        lane.chunks += chunks
+        lane.chunks += 1
         lane.bytes += size
+        self.chunks += 1
+        self.bytes += size
+
+    def empty(self, item: Item) -> None:
+        """Let go of an item's payload while it waits or is in hand."""
+        item.use.lane.bytes -= item.size
+        self.bytes -= item.size
+        item.payload, item.size = None, 0
 
     def take(self, now: float, limit: int) -> list[Item]:
         """Take out the items whose turn it is, at most ``limit``; they still count until `done`."""
@@ -62,8 +64,8 @@ class Backlog:
                 lane.owed += 1
             elif not lane.items:
                 continue  # its item was dropped
-            elif lane.items[0].not_before > now:
-                self.park(lane, lane.items[0].not_before)
+            elif lane.items[0].kind is Kind.CANCEL and lane.items[0].use.linger > now:
+                self.park(lane, lane.items[0].use.linger)
                 lane.owed += 1
             else:
                 lane.in_hand += 1
@@ -80,9 +82,12 @@ class Backlog:
 
     def done(self, item: Item) -> None:
         """Account for an item that was taken and needs no further attempt."""
-        lane = item.use.lane
+        lane, size = item.use.lane, item.size
         lane.in_hand -= 1
-        self.count(lane, -1, -item.size)
+        lane.chunks -= 1
+        lane.bytes -= size
+        self.chunks -= 1
+        self.bytes -= size
 
     def park(self, lane: Lane, due: float) -> None:
         """Let a lane wait until ``due``."""
@@ -104,7 +109,9 @@ class Backlog:
         gone = set(items)
         if gone:
             lane.items = deque(item for item in lane.items if item not in gone)
-            self.count(lane, -len(gone), -sum(item.size for item in gone))
+            lane.in_hand += len(gone)
+            for item in gone:
+                self.done(item)
             self._compact()
         return len(gone)
 
@@ -140,5 +147,5 @@ class Backlog:
 
 
 def waiting_chunks(use: Use) -> list[Item]:
-    """Return the items of a use that a cancel drops: its chunks, save those that may have arrived already."""
-    return [item for item in use.lane.items if item.use is use and item.kind is Kind.CHUNK and not item.unsure]
+    """Return the items of a use that a cancel drops: its chunks."""
+    return [item for item in use.lane.items if item.use is use and item.kind is Kind.CHUNK]

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-from stagewire import ChunkKey, ChunkMessage, Clock, StageId
+from stagewire import ChunkKey, ChunkMessage
+from stagewire_chunks.context import Context
 from stagewire_chunks.lanes import Item, Kind, Use
 from stagewire_chunks.messages import Fault, Trouble, cancel_message, chunk_message, error_message, fault_of
 from stagewire_chunks.outbox import Outbox
-from stagewire_chunks.port import Parcel, Port
+from stagewire_chunks.port import Parcel
 from stagewire_chunks.settlement import Settlement
 
 BuildPayload = Callable[[Any], Any]
@@ -34,98 +36,132 @@ class Delivery:
     def __init__(
         self,
         outbox: Outbox,
-        port: Port,
-        stage: StageId,
-        build: BuildPayload | None,
         settlement: Settlement,
-        clock: Clock,
+        context: Context,
+        build: BuildPayload | None,
     ) -> None:
         self._outbox = outbox
-        self._port = port
-        self._stage = stage
-        self._build = build
         self._settlement = settlement
-        self._clock = clock
-        self._group = BATCH if port.coalesces and build is None else 1
+        self._port = context.port
+        self._stage = context.stage
+        self._clock = context.clock
+        self._build = build
+        self._put = self._put_together if context.port.coalesces and build is None else self._put_in_turn
 
     def step(self) -> float:
         """Do what is due; returns the seconds for which nothing is, 0 when more may be."""
         box = self._outbox
         with box.lock:
             batch = box.backlog.take(self._clock(), BATCH)
-        if batch:
-            self._send(batch)
-        else:
-            self._settlement.settle([], [])
+        troubles: dict[Item, Trouble] = {}
+        tried = self._put(batch, troubles)
+        self._settlement.settle(batch[:tried], troubles, batch[tried:])
         with box.lock:
             return box.pause()
 
-    def _send(self, batch: list[Item]) -> None:
-        """Put item by item or together, up to the first trouble; the rest is given back and taken again at once."""
-        results: list[tuple[Item, Trouble | None]] = []
+    def _put_in_turn(self, batch: list[Item], troubles: dict[Item, Trouble]) -> int:
+        """Put one by one, up to the first trouble or the end of the slice; returns how many were tried.
+
+        The rest is given back, and taken again at once if its turn has come.
+        """
         until = self._clock() + SLICE
-        for start in range(0, len(batch), self._group):
-            group = batch[start : start + self._group]
-            troubles = self._put(group)
-            results += zip(group, troubles, strict=True)
-            if any(troubles) or self._outbox.stopped or self._clock() >= until:
-                break
-        self._settlement.settle(results, batch[len(results) :])
+        for tried, item in enumerate(batch, 1):
+            trouble = self._put_one(item)
+            if trouble is not None:
+                troubles[item] = trouble
+                return tried
+            if self._outbox.stopped or self._clock() >= until:
+                return tried
+        return len(batch)
 
-    def _put(self, items: Sequence[Item]) -> list[Trouble | None]:
-        """Build and put; an item whose build gave nothing to send counts as put."""
-        troubles: dict[Item, Trouble] = {}
-        ahead: dict[Use, int] = {}
-        sent: list[Item] = []
+    def _put_one(self, item: Item) -> Trouble | None:
+        """Build and put; one whose build gave nothing to send counts as put. The id advances after a put (CH-3)."""
+        try:
+            message = self._message(item)
+        except Exception as error:  # noqa: BLE001 — a builder may raise anything; it fails its request only
+            return Trouble(Fault.HOPELESS, error, "build_payload failed")
+        if message is None:
+            return None
+        try:
+            self._port.put(self._key(item), message)
+        except Exception as error:  # noqa: BLE001 — a foreign transport may raise anything
+            return _trouble(item, item.use.next_id, fault_of(error), error)
+        item.use.next_id += 1
+        self._settlement.counts.puts += 1
+        if item.kind is not Kind.CHUNK:
+            with suppress(Exception):
+                for key in self._echoes(item):
+                    self._port.put(key, message)
+        return None
+
+    def _put_together(self, batch: list[Item], troubles: dict[Item, Trouble]) -> int:
+        """Put all that is to be sent in one go."""
+        sent: list[Item | None] = []
         parcels: list[Parcel] = []
-        for item in items:
-            try:
-                message = self._message(item)
-            except Exception as error:  # noqa: BLE001 — a builder may raise anything; it fails its request only
-                troubles[item] = Trouble(Fault.HOPELESS, error, "build_payload failed")
-                continue
+        for item in batch:
+            message = self._message(item)
             if message is not None:
-                chunk = ahead.get(item.use, item.use.next_id)
-                ahead[item.use] = chunk + 1
                 sent.append(item)
-                parcels.append((ChunkKey(item.use.lane.request, self._stage, chunk), message))
-        self._note(sent, self._port.put(parcels) if parcels else [], troubles)
-        return [troubles.get(item) for item in items]
+                parcels.append((self._key(item), message))
+                item.use.next_id += 1
+                if item.kind is not Kind.CHUNK:
+                    echoes = self._echoes(item)
+                    sent += [None] * len(echoes)
+                    parcels += [(key, message) for key in echoes]
+        errors = self._port.put_many(parcels) if parcels else ()
+        self._settlement.counts.puts += len(parcels)
+        if any(errors):
+            self._take_back(sent, parcels, errors, troubles)
+        return len(batch)
 
-    def _note(self, sent: list[Item], errors: Sequence[Exception | None], troubles: dict[Item, Trouble]) -> None:
-        """Advance the ids of what was put; what comes after a failure of the same use is to be put again (CH-3)."""
+    def _take_back(
+        self,
+        sent: list[Item | None],
+        parcels: list[Parcel],
+        errors: Sequence[Exception | None],
+        troubles: dict[Item, Trouble],
+    ) -> None:
+        """Return to the id that was not put; whatever of its use came after is to be put again, in order (CH-3)."""
         first: dict[Use, Exception] = {}
-        for item, error in zip(sent, errors, strict=True):
+        for item, (key, _), error in zip(sent, parcels, errors, strict=True):
+            if item is None:
+                continue
             use = item.use
+            if error is not None and use not in first:
+                first[use] = error
+                use.next_id = key.chunk
             if use in first:
                 fault = Fault.UNSURE if error is None else fault_of(error)  # it may have got past the one that failed
-                troubles[item] = Trouble(fault, error or first[use], "put failed")
-            elif error is not None:
-                first[use] = error
-                troubles[item] = Trouble(fault_of(error), error, "put failed")
-            else:
-                use.next_id += 1
+                troubles[item] = _trouble(item, key.chunk, fault, error or first[use])
+                self._settlement.counts.puts -= 1
+
+    def _key(self, item: Item) -> ChunkKey:
+        return ChunkKey(item.use.lane.request, self._stage, item.use.next_id)
+
+    def _echoes(self, item: Item) -> list[ChunkKey]:
+        """Return the keys under which a terminal that was put is to be put as well: commonly none.
+
+        A chunk whose put failed may have arrived all the same, and then hides the terminal that was put in its place.
+        A transport that keeps runs lets the first message under a key count, and drops what comes after the end of a
+        run: there the terminal is put under the ids that follow as well, and counts once in any case (CH-18).
+        """
+        use = item.use
+        if use.next_id > use.unsure_until or item.unsure or not self._port.keeps_runs:
+            return []
+        return [ChunkKey(use.lane.request, self._stage, chunk) for chunk in range(use.next_id, use.unsure_until + 1)]
 
     def _message(self, item: Item) -> ChunkMessage | None:
-        match item.kind:
-            case Kind.CHUNK:
-                return self._chunk(item)
-            case Kind.FINAL:
-                item.message = self._final(item)
-            case Kind.CANCEL:
-                item.message = item.message or cancel_message()
-            case Kind.ERROR:
-                item.message = item.message or error_message(item.payload)
-        return item.message
-
-    def _chunk(self, item: Item) -> ChunkMessage | None:
-        if not item.wanted:
-            return None
-        if item.message is None:
-            data = self._built(item)
-            if data is None:
+        """Return what to put, or ``None`` when there is nothing to (CH-4, CH-6)."""
+        if item.kind is Kind.CHUNK:
+            if item.use.cancelled:
                 return None
-            item.message = chunk_message(data, finished=False)
+            if item.message is None:
+                data = self._built(item)
+                item.message = None if data is None else chunk_message(data, finished=False)
+        elif item.kind is Kind.FINAL:
+            item.message = self._final(item)
+        elif item.message is None:
+            item.message = cancel_message() if item.kind is Kind.CANCEL else error_message(item.payload)
         return item.message
 
     def _final(self, item: Item) -> ChunkMessage:
@@ -133,12 +169,21 @@ class Delivery:
 
         A message that may have arrived as the only one of its use stays as it is: it is known by its identity then.
         """
-        alone = item.unsure and not item.use.next_id
-        if item.use.cancelled and not item.emptied and not (alone and item.message):
-            item.emptied = True
+        use = item.use
+        alone = item.unsure and item.message and not use.next_id
+        if use.cancelled and not (use.emptied or alone):
+            use.emptied = True
             return chunk_message(None, finished=True)
         return item.message or chunk_message(self._built(item), finished=True)
 
     def _built(self, item: Item) -> Any:
         payload, item.payload = item.payload, None
         return payload if self._build is None else self._build(payload)
+
+
+def _trouble(item: Item, chunk: int, fault: Fault, error: Exception) -> Trouble:
+    """Return a put's trouble, noting that something may have arrived under the id."""
+    if fault is Fault.UNSURE:
+        item.unsure = True
+        item.use.unsure_until = max(item.use.unsure_until, chunk + 1)
+    return Trouble(fault, error, "put failed")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stagewire import ChunkKey, ChunkMessage, Closed
-from stagewire_chunks.options import ChunkOptions
-from stagewire_chunks.outbox import Waiter
+from stagewire_chunks.context import Context
 
 _IN_FLIGHT_GRACE = 0.01
 
@@ -40,12 +39,12 @@ class Inbox:
     A *visit* is the time from just before a get to the commit of what it gave. The RECV thread has at most one.
     """
 
-    def __init__(self, options: ChunkOptions, waiter: Waiter) -> None:
+    def __init__(self, context: Context) -> None:
         self.lock = threading.Lock()
         self.stopped = False
         self.stale = 0
-        self._options = options
-        self._waiter = waiter
+        self._options = context.options
+        self._waiter = context.waiter
         self._news = threading.Condition(self.lock)
         self._left = threading.Condition(self.lock)
         self._sleeping = False
@@ -87,7 +86,7 @@ class Inbox:
                 self._awaiting -= 1
             return True
 
-    def take(self, leave: Container[str]) -> dict[str, list[ChunkMessage]]:
+    def take(self, leave: Collection[str]) -> dict[str, list[ChunkMessage]]:
         """Take what is unread, except that of the requests to leave (CH-9)."""
         with self.lock:
             taken, self._ready = self._ready, {}
@@ -127,10 +126,12 @@ class Inbox:
             with self.lock:
                 self._left.notify_all()
 
-    def commit(self, registration: Registration, message: ChunkMessage, size: int, next_key: ChunkKey | None) -> bool:
-        """End a visit with a message, the last one if there is no next key; returns whether the owner is to be told.
+    def commit(
+        self, registration: Registration, messages: Sequence[ChunkMessage], size: int, next_key: ChunkKey | None
+    ) -> bool:
+        """End a visit with messages, the last ones if there is no next key; returns whether the owner is to be told.
 
-        A message for a registration that is no longer in force is dropped (CH-10).
+        Messages for a registration that is no longer in force are dropped (CH-10).
         """
         request = registration.request
         with self.lock:
@@ -138,10 +139,14 @@ class Inbox:
             if self._awaiting:
                 self._left.notify_all()
             if self.stopped or self._registered.get(request) is not registration:
-                self.stale += 1
+                self.stale += len(messages)
                 return False
-            self._ready.setdefault(request, []).append(message)
-            self._held[request] = self._held.get(request, 0) + size
+            unread = self._ready.get(request)
+            if unread is None:
+                self._ready[request], self._held[request] = list(messages), size
+            else:
+                unread.extend(messages)
+                self._held[request] += size
             if next_key is None:
                 del self._registered[request]
             else:

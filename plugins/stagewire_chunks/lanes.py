@@ -35,27 +35,22 @@ class Item:
         size: Bytes that it counts for.
         kind: What it is.
         message: What to put, once it is built; the same object at every attempt.
-        emptied: Whether the data of a final was left out because of a cancel.
         unsure: Whether an attempt failed in a way that leaves open whether it arrived.
-        not_before: When it may be put at the earliest.
     """
 
     use: Use
     payload: Any
     size: int
-    kind: Kind = Kind.CHUNK
+    kind: Kind
     message: ChunkMessage | None = None
-    emptied: bool = False
     unsure: bool = False
-    not_before: float = 0.0
 
     @property
     def wanted(self) -> bool:
-        """Whether it is still to be put. Of a cancelled use only those chunks are that may have arrived (CH-6)."""
-        use = self.use
-        if use.failed:
+        """Whether it is still to be put: of a cancelled use the terminal is (CH-6), of a failed one the ERROR."""
+        if self.use.failed:
             return self.kind is Kind.ERROR
-        return not use.cancelled or self.kind is not Kind.CHUNK or (self.unsure and not use.abandoned)
+        return not self.use.cancelled or self.kind is not Kind.CHUNK
 
 
 @dataclass(slots=True, eq=False)
@@ -66,19 +61,23 @@ class Use:
         lane: The lane of the request id.
         next_id: The id of its next chunk; belongs to the SAVE step alone.
         cancelled: Whether it was cancelled.
-        abandoned: Whether, after a cancel, the last attempt for a chunk that may have arrived was made.
+        emptied: Whether the cancel has taken the data out of its final's message; belongs to the SAVE step alone.
+        unsure_until: Ids below this, from ``next_id`` on, may have been used by a put that failed; the step's alone.
         failed: Whether it failed.
         closed: Whether its terminal was saved; a later save begins the next use.
         marker: The adapter's own CANCEL terminal, as long as the caller's final may still take its place.
+        linger: Until when the marker waits for that.
     """
 
     lane: Lane
     next_id: int = 0
     cancelled: bool = False
-    abandoned: bool = False
+    emptied: bool = False
+    unsure_until: int = 0
     failed: bool = False
     closed: bool = False
     marker: Item | None = None
+    linger: float = 0.0
 
 
 @dataclass(slots=True, eq=False)

@@ -52,7 +52,7 @@ class Trouble:
 
 
 def drop_traces(error: BaseException | None) -> None:
-    """Remove the traces of an error and of what it came from: a report must not keep the payloads in their frames alive."""
+    """Remove the traces of an error and of what it came from: a report must not keep the payloads in their frames."""
     for _ in range(100):  # a chain may be a circle
         if error is None:
             break

@@ -14,13 +14,16 @@ class ChunkOptions(Options):
 
     queue_chunks: PositiveInt = Field(100_000, description="Chunks that may wait to be put, of all requests.")
     queue_bytes: ByteSize = Field(ByteSize(256 * MIB), gt=0, description="Bytes that may wait, of all requests.")
-    request_chunks: PositiveInt = Field(25_000, description="Chunks that may wait to be put, of one request.")
+    request_chunks: PositiveInt = Field(50_000, description="Chunks that may wait to be put, of one request.")
     request_bytes: ByteSize = Field(
         ByteSize(64 * MIB), gt=0, description="Bytes that may wait, of one request. A larger chunk waits alone."
     )
-    attempts: PositiveInt = Field(8, description="How often a chunk whose put fails is put before its request fails.")
-    backoff: PositiveFloat = Field(0.005, description="Pause after the first failure; it doubles with each further one.")
+    attempts: PositiveInt = Field(8, description="Attempts to put a chunk before its request fails.")
+    backoff: PositiveFloat = Field(0.005, description="Pause after the first failure; doubles with each further one.")
     backoff_max: PositiveFloat = Field(0.25, description="The longest pause between two attempts.")
+    room_poll: PositiveFloat = Field(
+        0.0005, description="Pause before a chunk is put again for which the transport had no room; doubles likewise."
+    )
     room_timeout: PositiveFloat = Field(
         300.0, description="How long a transport may say that it is full before the request fails."
     )
@@ -36,6 +39,7 @@ class ChunkOptions(Options):
     poll_max: PositiveFloat = Field(0.010, description="The longest pause between two rounds while all are silent.")
     idle: PositiveFloat = Field(0.1, description="The longest sleep of a thread that has nothing to do.")
 
-    def pause(self, failures: int) -> float:
+    def pause(self, failures: int, *, full: bool = False) -> float:
         """Return how long to pause after so many failures in a row (1 or more)."""
-        return min(self.backoff_max, self.backoff * 2.0 ** min(failures - 1, 30))
+        first = self.room_poll if full else self.backoff
+        return min(self.backoff_max, first * 2.0 ** min(failures - 1, 30))

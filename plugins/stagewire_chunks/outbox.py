@@ -5,34 +5,30 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from stagewire import Clock
 from stagewire_chunks.backlog import Backlog
+from stagewire_chunks.context import Context
 from stagewire_chunks.failures import Failures
-from stagewire_chunks.options import ChunkOptions
 from stagewire_chunks.room import Room
-
-Waiter = Callable[[threading.Condition, float], object]
-"""Waits on a held condition for at most so many seconds; `threading.Condition.wait`, or a test's own (CH-11)."""
 
 
 class Outbox:
     """Shared by `Sender` (any thread) and `Delivery` (the SAVE thread).
 
-    ``backlog``, ``failures`` and ``room`` may be touched only with ``lock`` held; it is never held across a build, a put
-    or a callback (CH-13).
+    ``backlog``, ``failures`` and ``room`` may be touched only with ``lock`` held; it is never held across a build, a
+    put or a callback (CH-13).
     """
 
-    def __init__(self, options: ChunkOptions, clock: Clock, waiter: Waiter) -> None:
+    def __init__(self, context: Context) -> None:
         self.lock = threading.Lock()
         self.backlog = Backlog()
         self.failures = Failures()
-        self.room = Room(options, self.backlog)
+        self.room = Room(context.options, self.backlog)
         self.closed = False
         self.stopped = False
         self.cleared = False
-        self._options = options
-        self._clock = clock
-        self._waiter = waiter
+        self._idle = context.options.idle
+        self._clock = context.clock
+        self._waiter = context.waiter
         self._work = threading.Condition(self.lock)
         self._change = threading.Condition(self.lock)
         self._sleeping = False
@@ -53,8 +49,7 @@ class Outbox:
         if self.backlog.turns:
             return 0.0
         due = self.backlog.next_due()
-        idle = self._options.idle
-        return idle if due is None else min(idle, max(0.0, due - self._clock()))
+        return self._idle if due is None else min(self._idle, max(0.0, due - self._clock()))
 
     def sleep(self, pause: float) -> None:
         """Wait for work; whatever came since the last step, a stop included, is seen before the wait begins (CH-12)."""
@@ -77,7 +72,7 @@ class Outbox:
             self.closed = True
             for lane in self.backlog.lanes.values():
                 for item in lane.items:
-                    item.not_before = 0.0
+                    item.use.linger = 0.0
                 self.backlog.unpark(lane)
             self.wake()
             self.changed()

@@ -25,31 +25,47 @@ class Port:
 
     def __init__(self, transport: MinimalTransport) -> None:
         self._transport = transport
-        self._many: Callable[[Sequence[Parcel]], Sequence[Exception | None]] | None
-        self._many = getattr(transport, "put_many", None)
+        self._put_many: Callable[[Sequence[Parcel]], Sequence[Exception | None]] | None
+        self._put_many = getattr(transport, "put_many", None)
+        self._get_many: Callable[[ChunkKey, int], Sequence[ChunkMessage]] | None = getattr(transport, "get_many", None)
         self._cleanup: Callable[[str], object] | None = getattr(transport, "cleanup", None)
         self._set_wakeup: Callable[[Callable[[], None]], object] | None = getattr(transport, "set_wakeup", None)
 
     @property
     def coalesces(self) -> bool:
         """Whether several chunks can be put in one go (TR-9)."""
-        return self._many is not None
+        return self._put_many is not None
 
-    def put(self, parcels: Sequence[Parcel]) -> list[Exception | None]:
-        """Put in order; returns one result for each, and never raises an `Exception`."""
+    @property
+    def keeps_runs(self) -> bool:
+        """Whether the transport drops what comes after the final of a run, as `stagewire.ChunkTransport` says."""
+        return self._cleanup is not None
+
+    def put(self, key: ChunkKey, message: ChunkMessage) -> None:
+        """Put one chunk; raises what the transport raises."""
+        self._transport.put(key, message)
+
+    def put_many(self, parcels: Sequence[Parcel]) -> Sequence[Exception | None]:
+        """Put several in order; returns one result for each, and never raises an `Exception`."""
+        assert self._put_many is not None, "ask `coalesces` first"
         try:
-            if self._many is None:
-                return [self._put(*parcel) for parcel in parcels]
-            results = list(self._many(parcels))
+            results = self._put_many(parcels)
+            missing = len(parcels) - len(results)
         except Exception as error:  # noqa: BLE001 — a foreign transport may raise anything
             return [error] * len(parcels)
-        missing = len(parcels) - len(results)
-        return results + [LookupError("put_many returned fewer results than it was given items")] * missing
+        if missing:
+            return [LookupError(f"put_many gave {len(results)} results for {len(parcels)} chunks")] * len(parcels)
+        return results
 
-    def get(self, key: ChunkKey) -> ChunkMessage | None:
-        """Take one chunk; raises what the transport raises."""
+    def get(self, key: ChunkKey, limit: int) -> Sequence[ChunkMessage]:
+        """Take the chunk with this key and, where the transport can, up to ``limit`` in all with those that follow it.
+
+        Raises what the transport raises.
+        """
+        if self._get_many is not None:
+            return self._get_many(key, limit)
         message: ChunkMessage | None = self._transport.get(key)
-        return message
+        return () if message is None else (message,)
 
     def cleanup(self, request: str) -> None:
         """Drop what this side of the transport still holds, where it can; raises what the transport raises."""
@@ -60,10 +76,3 @@ class Port:
         """Ask the transport for hints, where it gives them (CH-11)."""
         if self._set_wakeup is not None:
             self._set_wakeup(hint)
-
-    def _put(self, key: ChunkKey, message: ChunkMessage) -> Exception | None:
-        try:
-            self._transport.put(key, message)
-        except Exception as error:  # noqa: BLE001 — a foreign transport may raise anything
-            return error
-        return None

@@ -1,18 +1,16 @@
-"""One step of the RECV thread: a round over the registered requests, getting and committing (CH-8 … CH-11, CH-16, CH-17)."""
+"""One step of the RECV thread: a round over the registered requests, getting and committing (CH-8 … CH-11)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stagewire import ChunkKey, ChunkMessage, Clock, Permanent, describe
+from stagewire import ChunkKey, ChunkMessage, Permanent, describe
 from stagewire.codec import weigh
+from stagewire_chunks.context import Context
 from stagewire_chunks.inbox import Inbox, Registration
 from stagewire_chunks.messages import Fault, error_message, fault_of
-from stagewire_chunks.options import ChunkOptions
 from stagewire_chunks.pacing import Pace
-from stagewire_chunks.port import Port
-from stagewire_chunks.watch import Watch
 
 BURST = 64
 """Messages of one request that are got in a row before the others have their turn."""
@@ -22,8 +20,8 @@ BURST = 64
 class ReceiveCounts:
     """What the receiving side has done."""
 
+    polls: int = 0
     gets: int = 0
-    received: int = 0
     get_errors: int = 0
     stalled: int = 0
 
@@ -38,20 +36,17 @@ class Receiver:
     def __init__(
         self,
         inbox: Inbox,
-        port: Port,
-        options: ChunkOptions,
-        clock: Clock,
-        watch: Watch,
+        context: Context,
         on_ready: Callable[[], object] | None,
     ) -> None:
         self.counts = ReceiveCounts()
         self._inbox = inbox
-        self._port = port
-        self._options = options
-        self._clock = clock
-        self._watch = watch
+        self._port = context.port
+        self._options = context.options
+        self._clock = context.clock
+        self._watch = context.watch
         self._on_ready = on_ready
-        self._pace = Pace(options.poll, options.poll_max)
+        self._pace = Pace(self._options.poll, self._options.poll_max)
 
     def step(self) -> float:
         """Do one round; returns the seconds to sleep, 0 when the next round is due now."""
@@ -69,28 +64,30 @@ class Receiver:
 
     def _visit(self, registration: Registration) -> bool:
         """Get what has arrived of one request; returns whether there was something."""
-        for count in range(BURST):
-            if not self._inbox.begin_visit(registration, self._clock()):
-                return count > 0
-            self.counts.gets += 1
+        inbox, found = self._inbox, 0
+        while found < BURST and inbox.begin_visit(registration, self._clock()):
+            self.counts.polls += 1
             try:
-                message = self._port.get(registration.key)
-                found = None if message is None else _inspect(message)
+                messages = self._port.get(registration.key, BURST - found)
+                size, finished = _inspect(messages)
             except Exception as error:  # noqa: BLE001 — a foreign transport may raise anything
                 self._suffer(registration, error)
-                return count > 0
-            if message is None or found is None:
+                break
+            if not messages:
                 self._wait_on(registration)
-                return count > 0
-            self._commit(registration, message, *found)
-        return True
+                break
+            self._commit(registration, messages, size, finished=finished)
+            found += len(messages)
+        return found > 0
 
-    def _commit(self, registration: Registration, message: ChunkMessage, finished: bool, size: int) -> None:  # noqa: FBT001 — what `_inspect` found
+    def _commit(
+        self, registration: Registration, messages: Sequence[ChunkMessage], size: int, *, finished: bool
+    ) -> None:
         key = registration.key
-        self.counts.received += 1
+        self.counts.gets += len(messages)
         registration.since, registration.errors = self._clock(), 0
-        next_key = None if finished else ChunkKey(key.request, key.stage, key.chunk + 1)
-        if self._inbox.commit(registration, message, size, next_key):
+        next_key = None if finished else ChunkKey(key.request, key.stage, key.chunk + len(messages))
+        if self._inbox.commit(registration, messages, size, next_key):
             self._watch.call(self._on_ready)
 
     def _suffer(self, registration: Registration, error: Exception) -> None:
@@ -119,7 +116,7 @@ class Receiver:
         """Commit an ERROR terminal. What still comes of the request is given up first, and so never takes its place."""
         self.drop(registration.request)
         message = error_message(f"request {registration.request!r} on edge {self._watch.edge}: {text}")
-        self._commit(registration, message, finished=True, size=weigh(message["error"]))
+        self._commit(registration, (message,), weigh(message["error"]), finished=True)
 
     def drop(self, request: str) -> None:
         """Let the transport drop what it holds of a request here."""
@@ -132,9 +129,13 @@ class Receiver:
         self._watch.event(name, request_id=registration.request, chunk_id=registration.key.chunk, **fields)
 
 
-def _inspect(message: ChunkMessage) -> tuple[bool, int]:
-    """Return whether a message is final, and its weight. Raises `Permanent` when it is no chunk message."""
+def _inspect(messages: Sequence[ChunkMessage]) -> tuple[int, bool]:
+    """Return the weight of messages and whether they end their request. Raises `Permanent` if one is no message."""
+    size, finished = 0, False
     try:
-        return bool(message["finished"]), weigh(message["data"])
+        for message in messages:
+            size += weigh(message["data"])
+            finished = bool(message["finished"])
     except Exception as error:
         raise Permanent(f"the transport gave a {type(message).__name__} that is no chunk message") from error
+    return size, finished

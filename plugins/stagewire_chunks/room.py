@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stagewire import TransportFull
 from stagewire_chunks.backlog import Backlog
+from stagewire_chunks.lanes import Lane
 from stagewire_chunks.options import ChunkOptions
 
 _REMEDY = "wait_for_room() waits for it, on_room() tells of it"
@@ -16,7 +17,8 @@ class Room:
     """
 
     def __init__(self, options: ChunkOptions, backlog: Backlog) -> None:
-        self._options = options
+        self._chunks, self._bytes = options.queue_chunks, int(options.queue_bytes)
+        self._lane_chunks, self._lane_bytes = options.request_chunks, int(options.request_bytes)
         self._backlog = backlog
         self._refused: dict[str, None] = {}
 
@@ -24,16 +26,16 @@ class Room:
         """How many requests were refused and have not been told of room since."""
         return len(self._refused)
 
-    def admit(self, request: str, size: int) -> None:
+    def admit(self, request: str, lane: Lane | None, size: int) -> None:
         """Raise `TransportFull` when a chunk of ``size`` bytes does not fit now; names the bound."""
-        bound = self._bound(request, size)
+        bound = self._bound(lane, size)
         if bound is not None:
             self._refused[request] = None
             raise TransportFull(f"no room for another chunk of request {request!r}: {bound}; {_REMEDY}")
 
     def has_room(self, request: str) -> bool:
         """Return whether a small chunk of the request fits now."""
-        return self._bound(request, 0) is None
+        return self._bound(self._backlog.lanes.get(request), 0) is None
 
     def take_freed(self) -> list[str]:
         """Return the requests that were refused and have room again, each once."""
@@ -50,17 +52,16 @@ class Room:
         """Forget who was refused."""
         self._refused.clear()
 
-    def _bound(self, request: str, size: int) -> str | None:
-        options, backlog = self._options, self._backlog
-        if backlog.chunks >= options.queue_chunks:
-            return f"{backlog.chunks} chunks wait to be put (queue_chunks)"
-        if backlog.bytes and backlog.bytes + size > options.queue_bytes:
-            return f"{backlog.bytes} bytes wait to be put (queue_bytes is {int(options.queue_bytes)})"
-        lane = backlog.lanes.get(request)
+    def _bound(self, lane: Lane | None, size: int) -> str | None:
+        chunks, held = self._backlog.chunks, self._backlog.bytes
+        if chunks >= self._chunks:
+            return f"{chunks} chunks wait to be put (queue_chunks)"
+        if held + size > self._bytes and held:
+            return f"{held} bytes wait to be put (queue_bytes is {self._bytes})"
         if lane is None:
             return None
-        if lane.chunks >= options.request_chunks:
+        if lane.chunks >= self._lane_chunks:
             return f"{lane.chunks} chunks of it wait to be put (request_chunks)"
-        if lane.bytes and lane.bytes + size > options.request_bytes:
-            return f"{lane.bytes} bytes of it wait to be put (request_bytes is {int(options.request_bytes)})"
+        if lane.bytes + size > self._lane_bytes and lane.bytes:
+            return f"{lane.bytes} bytes of it wait to be put (request_bytes is {self._lane_bytes})"
         return None

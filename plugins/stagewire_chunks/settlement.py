@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stagewire import Clock, RequestFailed, StageId, describe
+from stagewire import RequestFailed, describe
+from stagewire_chunks.context import Context
 from stagewire_chunks.lanes import Item, Kind, Lane
 from stagewire_chunks.messages import Fault, Trouble, drop_traces
-from stagewire_chunks.options import ChunkOptions
 from stagewire_chunks.outbox import Outbox
-from stagewire_chunks.watch import Watch
 
 
 @dataclass(slots=True)
 class SendCounts:
     """What the sending side has done."""
 
-    done: int = 0
+    puts: int = 0
     retries: int = 0
     full: int = 0
     failed: int = 0
@@ -31,61 +30,68 @@ class Settlement:
     def __init__(
         self,
         outbox: Outbox,
-        options: ChunkOptions,
-        stage: StageId,
-        clock: Clock,
-        watch: Watch,
+        context: Context,
         on_room: Callable[[str], object] | None,
         on_failed: Callable[[], object] | None,
     ) -> None:
         self.counts = SendCounts()
         self._outbox = outbox
         self._backlog = outbox.backlog
-        self._options = options
-        self._stage = stage
-        self._clock = clock
-        self._watch = watch
+        self._options = context.options
+        self._stage = context.stage
+        self._clock = context.clock
+        self._watch = context.watch
         self._on_room = on_room
         self._on_failed = on_failed
         self._events: list[tuple[str, dict[str, Any]]] = []
 
-    def settle(self, results: Iterable[tuple[Item, Trouble | None]], untouched: list[Item]) -> None:
-        """Settle the items that were tried, and give back those that were not."""
+    def settle(self, tried: list[Item], troubles: dict[Item, Trouble], untouched: list[Item]) -> None:
+        """Settle the items that were tried, with or without trouble, and give back those that were not."""
         box = self._outbox
+        failed = self.counts.failed
         with box.lock:
             if box.cleared:
                 return
-            failed = self.counts.failed
-            self._give_back([*self._apply(results), *untouched])
+            if troubles:
+                untouched = self._sort(tried, troubles) + untouched
+            else:
+                for item in tried:
+                    self._sent(item)
+            if untouched:
+                self._give_back(untouched)
             freed = box.room.take_freed() if box.room else []
             box.changed()
-        self._tell(freed, news=self.counts.failed > failed)
+        if freed or self._events:
+            self._tell(freed, news=self.counts.failed > failed)
 
-    def _apply(self, results: Iterable[tuple[Item, Trouble | None]]) -> list[Item]:
-        """Return the items to be tried again. Per lane only the first trouble counts: the rest follows from it."""
+    def _sort(self, tried: list[Item], troubles: dict[Item, Trouble]) -> list[Item]:
+        """Settle what was sent; returns what goes back. Per lane only the first trouble counts, the rest follows."""
         again: list[Item] = []
         stuck: set[Lane] = set()
-        for item, trouble in results:
-            lane = item.use.lane
+        for item in tried:
+            trouble, lane = troubles.get(item), item.use.lane
             if trouble is None:
-                lane.tries = lane.faults = 0
-                self._done(item)
-            elif lane in stuck or self._survives(item, trouble):
-                item.unsure |= trouble.fault is Fault.UNSURE
-                stuck.add(lane)
+                self._sent(item)
+                continue
+            if lane in stuck or self._survives(item, trouble):
                 again.append(item)
-            else:
-                stuck.add(lane)
+            stuck.add(lane)
         return again
 
+    def _sent(self, item: Item) -> None:
+        lane = item.use.lane
+        lane.tries = lane.faults = 0
+        self._done(item)
+
     def _give_back(self, items: list[Item]) -> None:
-        for item in items:
-            if not item.wanted:
-                self._done(item)
-        self._backlog.give_back([item for item in items if item.wanted])
+        wanted = [item for item in items if item.wanted]
+        if len(wanted) < len(items):
+            for item in items:
+                if not item.wanted:
+                    self._done(item)
+        self._backlog.give_back(wanted)
 
     def _done(self, item: Item) -> None:
-        self.counts.done += 1
         lane = item.use.lane
         self._backlog.done(item)
         if item.kind is not Kind.CHUNK and lane.use is item.use:
@@ -94,13 +100,13 @@ class Settlement:
 
     def _survives(self, item: Item, trouble: Trouble) -> bool:
         """Decide what the first trouble of a lane means; returns whether the item, perhaps as an ERROR, goes back."""
-        use, lane = item.use, item.use.lane
-        if use.cancelled and item.kind is Kind.CHUNK:
-            use.abandoned = True
+        lane = item.use.lane
+        if not item.wanted:
             lane.tries = lane.faults = 0
         elif self._may_retry(lane, trouble):
             self.counts.retries += 1
-            self._backlog.park(lane, self._clock() + self._options.pause(lane.tries))
+            pause = self._options.pause(lane.tries, full=trouble.fault is Fault.FULL)
+            self._backlog.park(lane, self._clock() + pause)
         elif item.kind is Kind.ERROR:
             self._lose(item, trouble)
             return False
@@ -113,6 +119,7 @@ class Settlement:
         lane.since = lane.since if lane.tries else now
         lane.tries += 1
         if trouble.fault is Fault.FULL:
+            self.counts.full += 1
             return now - lane.since < self._options.room_timeout
         lane.faults += 1
         return trouble.fault is Fault.UNSURE and lane.faults < self._options.attempts
@@ -127,8 +134,8 @@ class Settlement:
             self._outbox.failures.add(error, producing=not use.closed)
         if lane.use is use:
             lane.use = None
-        self._backlog.count(lane, 0, -item.size)
-        item.kind, item.payload, item.size, item.message = Kind.ERROR, str(error), 0, None
+        self._backlog.empty(item)
+        item.kind, item.payload, item.message, item.unsure = Kind.ERROR, str(error), None, False
         lane.tries = lane.faults = 0
         self.counts.failed += 1
 
