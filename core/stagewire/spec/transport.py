@@ -104,9 +104,15 @@ class ChunkMessage(_Message, total=False):
 class ChunkTransport(Protocol):
     """The blocking face: any number of threads may call any method at any time.
 
-    Two optional methods are looked up by name: ``put_many(items) -> list[Exception | None]`` puts several
-    (key, message) pairs in one go, with one result each (TR-9), and ``set_wakeup(callback)`` asks for a call, from any
-    thread, when something may have arrived; the call is a hint and may be missed (CH-11).
+    Three optional methods are looked up by name:
+
+    - ``put_many(items) -> Sequence[Exception | None]`` puts several (key, message) pairs in one go, in order, with one
+      result each (TR-9).
+    - ``get_many(key, limit) -> Sequence[ChunkMessage]`` takes the chunk with this key and those that follow it directly,
+      up to the final one and at most ``limit`` in all; nothing while the first has not arrived. Waits as little as
+      ``get``.
+    - ``set_wakeup(callback)`` asks for a call, from any thread, when something may have arrived; the call is a hint and
+      may be missed (CH-11).
 
     The chunks of one request on one link are a *run*: they are put in the order of their ids, from 0 to the one whose
     message is ``finished``. Within a run a key counts once, however often it is put. Once the whole run was put, chunk
