@@ -108,8 +108,8 @@ class ChunkTransport(Protocol):
 
     - ``put_many(items) -> Sequence[Exception | None]`` puts several (key, message) pairs in one go, in order, with one
       result each (TR-9).
-    - ``get_many(key, limit) -> Sequence[ChunkMessage]`` takes the chunk with this key and those right after it, in order,
-      up to the final one and at most ``limit``; nothing while the first has not arrived. Waits as little as
+    - ``get_many(key, limit) -> Sequence[ChunkMessage]`` takes the chunk with this key and those right after it, in
+      order, up to the final one and at most ``limit``; nothing while the first has not arrived. Waits as little as
       ``get``.
     - ``set_wakeup(callback)`` asks for a call, from any thread, when something may have arrived; the call is a hint and
       may be missed (CH-11).
