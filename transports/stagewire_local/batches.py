@@ -25,9 +25,9 @@ from stagewire import (
     emit,
 )
 from stagewire.codec import weigh
-from stagewire_local.chunks import MakeLog
 from stagewire_local.mailbox import Envelope, Mailbox
 from stagewire_local.options import LocalOptions
+from stagewire_local.paths import MakeLog
 
 REASON_LENGTH = 500
 """The most characters of the reason in a dead letter's header."""

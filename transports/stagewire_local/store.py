@@ -3,88 +3,115 @@
 Fairness (TR-4): each request has bounds of its own, and as the budget fills up what one request may hold shrinks to
 what is still free, so many silent requests leave room for the next; one that holds nothing may always put one chunk.
 The whole is bounded by ``total_bytes`` and one chunk for each of at most ``requests`` requests.
+
+Expiry (TR-6) is lazy: a stream that is touched after its time has expired, and from time to time whoever comes sweeps
+all of them. No task or thread is needed.
 """
 
 from __future__ import annotations
 
+import heapq
 import threading
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import NamedTuple
 
-from stagewire import ChunkKey, ChunkMessage, Clock, Closed, Permanent, TransportFull
+from stagewire import ChunkKey, ChunkLink, ChunkMessage, Clock, Closed, Permanent, StageId, TransportFull
+from stagewire.codec import weigh
 from stagewire_local.counters import Counters
 from stagewire_local.options import LocalOptions
-from stagewire_local.runs import Item, Run, Stream, Verdict
-from stagewire_local.shelves import Path, Place, Shelves
+from stagewire_local.paths import MakeLog, Path, Place
+from stagewire_local.runs import Item, Stream, Verdict
 
 EXPIRED = "expired"
 CLEANED = "cleaned"
+
+SWEEPS = 8
+"""Sweeps within the time after which something expires: how late, as a fraction, memory may be freed."""
+
+_Identity = tuple[str, StageId, StageId, int]
 
 
 class Expiry(NamedTuple):
     """A request whose chunks nobody asked for in time."""
 
-    place: Place
+    edge: str
+    request: str
     chunks: int
     bytes: int
-
-
-class Parcel(NamedTuple):
-    """One chunk to be put, weighed."""
-
-    key: ChunkKey
-    message: ChunkMessage
-    size: int
 
 
 class ChunkStore:
     """Keeps chunks until they are taken. Any thread may call any method; none waits for anything but the lock."""
 
-    def __init__(self, options: LocalOptions, clock: Clock) -> None:
+    def __init__(
+        self, options: LocalOptions, clock: Clock, log: MakeLog, on_expiry: Callable[[Expiry], object]
+    ) -> None:
         self._options = options
+        self._max_chunks = options.request_chunks
+        self._request_bytes = int(options.request_bytes)
+        self._total_bytes = int(options.total_bytes)
+        self._expires = options.expires
         self._clock = clock
+        self._log = log
+        self._on_expiry = on_expiry
         self._lock = threading.Lock()
-        self._shelves = Shelves(options.requests, options.remembered)
-        self._used = 0
-        self._closed = False
+        self._paths: dict[_Identity, Path] = {}
         self._counters: dict[str, Counters] = {}
+        self._past: OrderedDict[tuple[int, Place], Path] = OrderedDict()
+        self._streams = 0
+        self._used = 0
         self._expiries: list[Expiry] = []
+        self._sweep_at = clock() + self._expires / SWEEPS
+        self._closed = False
 
-    def put(self, path: Path, parcels: Sequence[Parcel]) -> list[Exception | None]:
-        """Put each parcel by itself, in order; one's refusal touches no other (TR-9)."""
+    def path(self, link: ChunkLink) -> Path:
+        """Return the path of a link, made on first use."""
+        identity = (link.edge, link.source, link.target, link.replica)
         with self._lock:
-            now = self._tick()
-            counters = self.counters(path.edge)
-            return [self._try(path, parcel, now, counters) for parcel in parcels]
+            path = self._paths.get(identity)
+            if path is None:
+                counters = self._counters.setdefault(link.edge, Counters())
+                path = self._paths[identity] = Path(link, counters, self._log)
+            return path
+
+    def put(self, path: Path, key: ChunkKey, message: ChunkMessage) -> None:
+        """Keep one chunk, or raise why not."""
+        size = weigh(message["data"])
+        try:
+            with self._lock:
+                self._put(path, key, Item(message, size, self._enter()))
+        finally:
+            if self._expiries:
+                self._report()
 
     def get(self, path: Path, key: ChunkKey) -> ChunkMessage | None:
         """Take one chunk out."""
-        with self._lock:
-            now = self._tick()
-            stream = self._shelves.find(path, key)
-            if stream is None or stream.gone is not None:
-                return None
-            item = stream.take(key.chunk)
-            self._shelves.file(Place(path, key.request, key.stage), stream, now)
-            if item is None:
-                return None
-            self._used -= item.size
-            counters = self.counters(path.edge)
-            counters.gets += 1
-            counters.wait_seconds += now - item.put_at
-            return item.message
+        try:
+            with self._lock:
+                now = self._enter()
+                place = (key.request, key.stage)
+                stream = path.streams.get(place)
+                if stream is None or (now - stream.seen_at >= self._expires and self._expire(path, place, stream)):
+                    return None
+                stream.seen_at = now
+                item = stream.take(key.chunk)
+                return None if item is None else self._handed_out(path, place, stream, item, now)
+        finally:
+            if self._expiries:
+                self._report()
 
     def cleanup(self, path: Path, request: str) -> None:
         """Drop what the request has on the path, and what is still to come of a run that is being put."""
-        with self._lock:
-            now = self._tick()
-            for place, stream in self._shelves.of_request(path, request):
-                self.counters(path.edge).dropped += stream.count
-                self._give_up(place, stream, CLEANED, now)
-
-    def counters(self, edge: str) -> Counters:
-        """Return the counters of an edge, made on first use."""
-        return self._counters.get(edge) or self._counters.setdefault(edge, Counters())
+        try:
+            with self._lock:
+                self._enter()
+                for place, stream in path.of_request(request):
+                    path.counters.dropped += stream.count
+                    self._give_up(path, place, stream, CLEANED)
+        finally:
+            if self._expiries:
+                self._report()
 
     def stats(self) -> dict[str, dict[str, float]]:
         """Return the counters per edge, with what is in store now, or was when it was closed."""
@@ -96,17 +123,159 @@ class ChunkStore:
         with self._lock:
             stats = self._snapshot()
             self._closed = True
-            self._shelves = Shelves(self._options.requests, self._options.remembered)
-            self._used = 0
+            self._sweep_at = float("-inf")
+            for path in self._paths.values():
+                path.streams.clear()
+                path.hints = {}
+            self._past.clear()
             return stats
 
-    def take_expiries(self) -> list[Expiry]:
-        """Return what expired since the last call, to be reported without the lock."""
-        if not self._expiries:
-            return []
+    def _enter(self) -> float:
+        now = self._clock()
+        if now >= self._sweep_at:
+            self._sweep(now)
+        return now
+
+    def _put(self, path: Path, key: ChunkKey, item: Item) -> None:
+        place = (key.request, key.stage)
+        stream = path.streams.get(place)
+        if stream is None or item.put_at - stream.seen_at >= self._expires:
+            stream = self._find(path, place, key.chunk, item)
+        verdict = stream.judge(key.chunk, item.message)
+        if verdict is Verdict.NEW:
+            self._admit(path, place, stream, key.chunk, item.size)
+            self._keep(path, place, stream, key.chunk, item)
+        elif verdict is Verdict.REPEAT:
+            path.counters.duplicates += 1
+        else:
+            self._refuse(path, place, stream, key.chunk, item.message)
+
+    def _find(self, path: Path, place: Place, chunk: int, item: Item) -> Stream:
+        """Return the stream of a request that is new here, or that was silent for so long that it expires now."""
+        stream = path.streams.get(place)
+        if stream is not None and self._expire(path, place, stream):
+            stream = path.streams.get(place)
+        # A chunk that is far in belongs to a run whose beginning was taken and forgotten: it goes on from there.
+        return stream or Stream(chunk if chunk >= self._max_chunks else 0, item.put_at)
+
+    def _admit(self, path: Path, place: Place, stream: Stream, chunk: int, size: int) -> None:
+        """Raise when there is no room for a chunk, or never will be."""
+        if size > self._total_bytes:
+            raise Permanent(
+                f"a chunk of {size} bytes is larger than the transport's total_bytes ({self._total_bytes}): raise the"
+                " option or put smaller chunks"
+            )
+        if stream.count >= self._max_chunks or stream.gap(chunk) >= self._max_chunks:
+            raise self._full(path, place, stream, f"request_chunks is {self._max_chunks}")
+        allowed = min(self._request_bytes, self._total_bytes - self._used)
+        if stream.count and stream.bytes + size > allowed:
+            raise self._full(path, place, stream, f"request_bytes and what is free of total_bytes allow no {size} more")
+
+    def _keep(self, path: Path, place: Place, stream: Stream, chunk: int, item: Item) -> None:
+        if not stream.count:
+            self._enlist(path, place, stream)
+        stream.store(chunk, item)
+        stream.seen_at = item.put_at
+        self._used += item.size
+        counters = path.counters
+        counters.puts += 1
+        counters.bytes += item.size
+
+    def _enlist(self, path: Path, place: Place, stream: Stream) -> None:
+        """Make sure that a stream which is about to hold something is among the live ones."""
+        if path.streams.get(place) is stream and not stream.ended:
+            return
+        if self._streams >= self._options.requests and not self._forget_idle():
+            path.counters.full += 1
+            raise TransportFull(f"{self._streams} requests have unread chunks (the transport's option requests)")
+        self._past.pop((id(path), place), None)
+        path.add(place, stream)
+        self._streams += 1
+
+    def _handed_out(self, path: Path, place: Place, stream: Stream, item: Item, now: float) -> ChunkMessage:
+        self._used -= item.size
+        counters = path.counters
+        counters.gets += 1
+        counters.wait_seconds += now - item.put_at
+        if not stream.count and stream.ended:
+            self._remember(path, place)
+        return item.message
+
+    def _remember(self, path: Path, place: Place) -> None:
+        """Count a stream that has just ended among those of the past, and forget the oldest of these."""
+        self._streams -= 1
+        self._past[id(path), place] = path
+        while len(self._past) > self._options.remembered:
+            (_, old), its_path = self._past.popitem(last=False)
+            del its_path.streams[old]
+
+    def _refuse(self, path: Path, place: Place, stream: Stream, chunk: int, message: ChunkMessage) -> None:
+        """Drop the rest of a run that was given up; say so when it was not the reader who did it."""
+        expired = stream.gone == EXPIRED
+        stream.note_unwanted(chunk, message)
+        path.counters.dropped += 1
+        if expired:
+            raise Permanent(
+                f"request {place[0]!r} expired on edge {path.edge!r}: nobody asked for its chunks within"
+                f" {self._expires:g} s; raise the transport's option expires, or see why the reader stopped"
+            )
+
+    def _give_up(self, path: Path, place: Place, stream: Stream, reason: str) -> None:
+        if stream.ended:
+            return
+        self._used -= stream.bytes
+        stream.give_up(reason)
+        self._remember(path, place)
+
+    def _expire(self, path: Path, place: Place, stream: Stream) -> bool:
+        """End a stream whose time is over; returns whether it had anything to lose. Ended ones are only remembered."""
+        if stream.ended:
+            return False
+        if stream.count:
+            self._expiries.append(Expiry(path.edge, place[0], stream.count, stream.bytes))
+            path.counters.expired += stream.count
+            self._give_up(path, place, stream, EXPIRED)
+        else:
+            self._forget(path, place)
+        return True
+
+    def _forget(self, path: Path, place: Place) -> None:
+        del path.streams[place]
+        self._streams -= 1
+
+    def _sweep(self, now: float) -> None:
+        if self._closed:
+            raise Closed("the transport was closed")
+        self._sweep_at = now + self._expires / SWEEPS
+        for path in self._paths.values():
+            stale = [entry for entry in path.streams.items() if now - entry[1].seen_at >= self._expires]
+            for place, stream in stale:
+                self._expire(path, place, stream)
+
+    def _forget_idle(self) -> bool:
+        """Forget an eighth of the streams that hold nothing, the oldest ones; returns whether there were any."""
+        idle = [
+            (stream.seen_at, id(path), place, path)
+            for path in self._paths.values()
+            for place, stream in path.streams.items()
+            if not (stream.count or stream.ended)
+        ]
+        for *_, place, path in heapq.nsmallest(max(1, len(idle) // 8), idle, key=lambda entry: entry[0]):
+            self._forget(path, place)
+        return bool(idle)
+
+    def _full(self, path: Path, place: Place, stream: Stream, limit: str) -> TransportFull:
+        path.counters.full += 1
+        return TransportFull(
+            f"request {place[0]!r} has {stream.count} unread chunks of {stream.bytes} bytes on edge {path.edge!r},"
+            f" and {limit}: put it again when the reader has caught up"
+        )
+
+    def _report(self) -> None:
         with self._lock:
             expiries, self._expiries = self._expiries, []
-            return expiries
+        for expiry in expiries:
+            self._on_expiry(expiry)
 
     def _snapshot(self) -> dict[str, dict[str, float]]:
         if not self._closed:
@@ -116,100 +285,7 @@ class ChunkStore:
     def _count_unread(self) -> None:
         for counters in self._counters.values():
             counters.unread = counters.unread_bytes = 0
-        for place, stream in self._shelves.full.items():
-            counters = self._counters[place.path.edge]
-            counters.unread += stream.count
-            counters.unread_bytes += stream.bytes
-
-    def _tick(self) -> float:
-        if self._closed:
-            raise Closed("the transport was closed")
-        now = self._clock()
-        for place, stream in self._shelves.stale(now - self._options.expires):
-            if stream.count:
-                self._expiries.append(Expiry(place, stream.count, stream.bytes))
-                self.counters(place.path.edge).expired += stream.count
-                self._give_up(place, stream, EXPIRED, now)
-            else:
-                self._shelves.forget(place)
-        return now
-
-    def _give_up(self, place: Place, stream: Stream, reason: str, now: float) -> None:
-        self._used -= stream.bytes
-        stream.give_up(reason)
-        self._shelves.file(place, stream, now)
-
-    def _try(self, path: Path, parcel: Parcel, now: float, counters: Counters) -> Exception | None:
-        try:
-            self._put(path, parcel, now, counters)
-        except TransportFull as error:
-            counters.full += 1
-            return error
-        except Permanent as error:
-            return error
-        return None
-
-    def _put(self, path: Path, parcel: Parcel, now: float, counters: Counters) -> None:
-        key, message, size = parcel
-        stream = self._shelves.find(path, key)
-        place = Place(path, key.request, key.stage)
-        verdict = Verdict.STORED if stream is None else stream.judge(key.chunk, message)
-        if stream is not None and verdict is Verdict.UNWANTED:
-            self._refuse(place, stream, parcel, counters, now)
-        elif verdict is Verdict.REPEAT:
-            counters.duplicates += 1
-        else:
-            self._admit(place, stream, parcel)
-            self._store(place, stream, parcel, now)
-            counters.puts += 1
-            counters.bytes += size
-
-    def _store(self, place: Place, stream: Stream | None, parcel: Parcel, now: float) -> None:
-        chunk = parcel.key.chunk
-        if stream is None:
-            # A chunk this far in belongs to a run whose beginning was taken and forgotten: go on from there.
-            stream = Stream(Run(chunk if chunk >= self._options.request_chunks else 0))
-        stream.store(chunk, Item(parcel.message, parcel.size, now))
-        self._used += parcel.size
-        self._shelves.file(place, stream, now)
-
-    def _refuse(self, place: Place, stream: Stream, parcel: Parcel, counters: Counters, now: float) -> None:
-        """Drop the rest of a run that was given up; say so when it was not the reader who did it."""
-        expired = stream.gone == EXPIRED
-        stream.note_unwanted(parcel.key.chunk, parcel.message)
-        self._shelves.file(place, stream, now)
-        counters.dropped += 1
-        if expired:
-            raise Permanent(
-                f"request {place.request!r} expired on edge {place.path.edge!r}: nobody asked for its chunks within"
-                f" {self._options.expires:g} s; raise the transport's option expires, or see why the reader stopped"
-            )
-
-    def _admit(self, place: Place, stream: Stream | None, parcel: Parcel) -> None:
-        options, size = self._options, parcel.size
-        if size > options.total_bytes:
-            raise Permanent(
-                f"a chunk of {size} bytes is larger than the transport's total_bytes ({int(options.total_bytes)}):"
-                " raise the option or put smaller chunks"
-            )
-        if stream is not None and max(stream.count, stream.reach(parcel.key.chunk)) >= options.request_chunks:
-            raise _full(place, stream, f"request_chunks is {options.request_chunks}")
-        if stream is None or not stream.count:
-            self._admit_request()
-            return
-        room = min(int(options.request_bytes), options.total_bytes - self._used)
-        if stream.bytes + size > room:
-            raise _full(place, stream, f"it may hold {room} bytes now (request_bytes, and what is free of total_bytes)")
-
-    def _admit_request(self) -> None:
-        if len(self._shelves.full) >= self._options.requests:
-            raise TransportFull(
-                f"{self._options.requests} requests have unread chunks (the transport's option requests)"
-            )
-
-
-def _full(place: Place, stream: Stream, limit: str) -> TransportFull:
-    return TransportFull(
-        f"request {place.request!r} has {stream.count} unread chunks of {stream.bytes} bytes on edge"
-        f" {place.path.edge!r}, and {limit}: put it again when the reader has caught up"
-    )
+        for path in self._paths.values():
+            for stream in path.streams.values():
+                path.counters.unread += stream.count
+                path.counters.unread_bytes += stream.bytes

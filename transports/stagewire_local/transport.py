@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from stagewire import BatchTransport, ChunkLink, ChunkTransport, Clock, Closed, emit, fallback_logger
 from stagewire_local.batches import LocalBatches
-from stagewire_local.chunks import Hints, LocalChunks, MakeLog
+from stagewire_local.chunks import LocalChunks
 from stagewire_local.options import LocalOptions
-from stagewire_local.shelves import Path
-from stagewire_local.store import ChunkStore
+from stagewire_local.paths import MakeLog
+from stagewire_local.store import ChunkStore, Expiry
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -35,9 +35,8 @@ class LocalTransport:
     ) -> None:
         options = options or LocalOptions()
         self._log: MakeLog = fallback_logger if log is None else lambda: log
-        self._store = ChunkStore(options, clock)
+        self._store = ChunkStore(options, clock, self._log, self._report_expiry)
         self._batches = LocalBatches(options, clock, self._log)
-        self._hints: dict[Path, Hints] = {}
         self._closed = False
 
     async def open(self) -> None:
@@ -50,10 +49,7 @@ class LocalTransport:
         """Return a face of the link; equal links share what they carry, whatever their role. Thread-safe."""
         if self._closed:
             raise Closed("the transport was closed")
-        hints = self._hints.setdefault(
-            Path(link.edge, link.source, link.target, link.replica), Hints(link.edge, self._log)
-        )
-        return LocalChunks(link, self._store, hints, self._report_expiries)
+        return LocalChunks(link, self._store, self._store.path(link))
 
     def batches(self) -> BatchTransport:
         """Return the mailboxes."""
@@ -64,26 +60,22 @@ class LocalTransport:
         if self._closed:
             return
         self._closed = True
-        self._report_expiries()
         for edge, counters in self._store.close().items():
             if counters["unread"]:
                 unread, size = counters["unread"], counters["unread_bytes"]
                 emit(self._log(), "transport.unread", edge=edge, chunks=unread, bytes=size)
         self._batches.close()
-        self._hints.clear()
 
     def stats(self) -> Mapping[str, Mapping[str, float]]:
         """Return the counters per edge and mailbox; an edge and a mailbox of the same name should not exist."""
         return {**self._store.stats(), **self._batches.stats()}
 
-    def _report_expiries(self) -> None:
-        for expiry in self._store.take_expiries():
-            place = expiry.place
-            emit(
-                self._log(),
-                "transport.expired",
-                edge=place.path.edge,
-                request_id=place.request,
-                chunks=expiry.chunks,
-                bytes=expiry.bytes,
-            )
+    def _report_expiry(self, expiry: Expiry) -> None:
+        emit(
+            self._log(),
+            "transport.expired",
+            edge=expiry.edge,
+            request_id=expiry.request,
+            chunks=expiry.chunks,
+            bytes=expiry.bytes,
+        )
