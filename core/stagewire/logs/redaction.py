@@ -72,10 +72,12 @@ class Redactor:
         """Return ``text`` with every secret replaced by ``MASK``."""
         for secret in self._known:
             text = text.replace(secret, MASK)
-        if "@" in text:
+        # Most texts are ids and words, in which there is nothing to search for.
+        if "@" in text and "://" in text:
             text = _URL_PASSWORD.sub(rf"\1{MASK}@", text)
-        text = _ASSIGNED.sub(rf"\1{MASK}", text)
-        return _BEARER.sub(rf"\1{MASK}", text)
+        if ":" in text or "=" in text:
+            text = _ASSIGNED.sub(rf"\1{MASK}", text)
+        return _BEARER.sub(rf"\1{MASK}", text) if " " in text else text
 
 
 def _spellings(secret: str) -> tuple[str, ...]:
