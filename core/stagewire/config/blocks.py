@@ -55,12 +55,12 @@ class Resolver:
             return
         try:
             for problem in islice(provider.check(options, self._catalog), MOST_PROBLEMS):
-                self._findings.value(at + tuple(problem.path), problem.message)
+                self._findings.value(at + tuple(problem.path), problem.message, foreign=True)
         except Exception as error:  # noqa: BLE001 — a plugin's check may raise anything
             if isinstance(error, UnresolvedBlockError) and self._findings.found:
                 return  # it came to a block whose fault was reported
             self._findings.cause = self._findings.cause or error
-            self._findings.value(at, f"the check of {provider.name!r} {plugin_fault(error)}")
+            self._findings.value(at, f"the check of {provider.name!r} {plugin_fault(error)}", foreign=True)
 
     def _bind(self, found: _Found) -> None:
         provider = self._provider(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stagewire.config.document import Document, Reading, in_file_order
@@ -13,12 +14,15 @@ from stagewire.errors import ConfigError, Problem, bounded
 MOST_PROBLEMS = 200
 """More faults than this are counted, not described: nobody reads them, and describing each costs time."""
 
+MOST_CHARACTERS = 1_000
+"""The most that one message has."""
+
 
 class Findings:
     """The faults found so far. Belongs to one load.
 
     Attributes:
-        secrets: Texts that no message may show.
+        secrets: Texts that no message of a plugin may show; our own messages do not quote secrets in the first place.
         cause: The first exception of a plugin that led to a fault; it becomes the `ConfigError`'s cause.
     """
 
@@ -27,6 +31,7 @@ class Findings:
         self.secrets: set[str] = set()
         self.cause: BaseException | None = None
         self._problems = list(reading.problems)
+        self._foreign: set[Problem] = set()
         self._faulty = reading.faulty
         self._more = 0
 
@@ -40,9 +45,11 @@ class Findings:
         """Whether there is any fault."""
         return bool(self._problems)
 
-    def value(self, path: Where, message: str) -> None:
-        """Report a fault of the value at ``path``, or of its absence."""
-        self._add(path, message, on_key=False)
+    def value(self, path: Where, message: str, *, foreign: bool = False) -> None:
+        """Report a fault of the value at ``path``, or of its absence. ``foreign``: in the words of a plugin."""
+        problem = self._add(path, message, on_key=False)
+        if problem is not None and foreign:
+            self._foreign.add(problem)
 
     def key(self, path: Where, message: str) -> None:
         """Report a fault of the key at ``path``."""
@@ -60,12 +67,17 @@ class Findings:
         if self._more or len(problems) > MOST_PROBLEMS:
             left_out = self._more + max(0, len(problems) - MOST_PROBLEMS)
             problems = [*problems[:MOST_PROBLEMS], Problem(f"{left_out} more faults; mend these first")]
-        hidden = [Problem(masked(each.message, self.secrets), each.path, each.location) for each in problems]
-        raise ConfigError(hidden) from self.cause
+        raise ConfigError([self._shown(problem) for problem in problems]) from self.cause
 
-    def _add(self, path: Where, message: str, *, on_key: bool) -> None:
+    def _shown(self, problem: Problem) -> Problem:
+        secrets = self.secrets if problem in self._foreign else ()
+        return replace(problem, message=bounded(masked(problem.message, secrets), MOST_CHARACTERS))
+
+    def _add(self, path: Where, message: str, *, on_key: bool) -> Problem | None:
         above = range(len(path) + (0 if on_key else 1))
         if any(path[:length] in self._faulty for length in above):
-            return
+            return None
         location = self.document.locate_key(path) if on_key else self.document.locate(path)
-        self._problems.append(Problem(bounded(message, 1_000), path, location))
+        problem = Problem(bounded(message, 10 * MOST_CHARACTERS), path, location)
+        self._problems.append(problem)
+        return problem

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import AliasChoices, AliasPath, BaseModel, Secret, SecretBytes, SecretStr
 
-from stagewire.config.redact import maskable
 from stagewire.config.tree import LIMITS, Where
 
 _SECRETS = (SecretStr, SecretBytes, Secret)
@@ -59,20 +58,21 @@ def follow(annotation: Any, path: Where) -> list[Any]:
     return found
 
 
+def is_secret(annotation: Any, path: Where) -> bool:
+    """Return whether the value at ``path`` may be a secret or lie in one."""
+    above = [follow(annotation, path[:length]) for length in range(len(path) + 1)]
+    return any(_is_secret(option) for found in above for each in found for option in _options(each))
+
+
 def holds_secret(annotation: Any, path: Where) -> bool:
-    """Return whether the value at ``path`` is a secret, lies in one, or was meant to hold one."""
-    found = [annotation]
-    for part in path:
-        if any(_is_secret(option) for outer in found for option in _options(outer)):
-            return True
-        found = [inner for outer in found for inner in _inside(outer, part)]
-    return any(_mentions_secret(each, LIMITS.depth, set()) for each in found)
+    """Return whether what belongs at ``path`` may hold a secret, so that what stands there instead may be one."""
+    return any(_mentions_secret(each, LIMITS.depth, set()) for each in follow(annotation, path))
 
 
 def secrets_in(annotation: Any, value: Any) -> set[str]:
     """Return the secret texts of ``value``, so that they can be kept out of messages."""
     if isinstance(value, str):
-        return maskable(value) if any(_is_secret(option) for option in _options(annotation)) else set()
+        return {value} - {""} if any(_is_secret(option) for option in _options(annotation)) else set()
     found: set[str] = set()
     for part, item in _items(value):
         for inner in _inside(annotation, part):

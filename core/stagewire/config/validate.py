@@ -12,33 +12,13 @@ from stagewire.config.faults import Fault, faults_of
 from stagewire.config.findings import MOST_PROBLEMS, Findings
 from stagewire.config.models import BlockNotes
 from stagewire.config.redact import maskable, masked
-from stagewire.config.shape import holds_secret, keys_at, secrets_in
+from stagewire.config.salvage import salvage
+from stagewire.config.shape import holds_secret, is_secret, keys_at, secrets_in
 from stagewire.config.tree import Where
 from stagewire.config.wording import hint, is_worded, kind_of, own_words, requirement, shown, unknown_key
 from stagewire.errors import bounded
 
 M = TypeVar("M", bound=BaseModel)
-
-_NAMES_NOTHING = frozenset(
-    {
-        "bool_parsing",
-        "bool_type",
-        "enum",
-        "float_parsing",
-        "float_type",
-        "greater_than",
-        "greater_than_equal",
-        "int_from_float",
-        "int_parsing",
-        "int_type",
-        "less_than",
-        "less_than_equal",
-        "literal_error",
-    }
-)
-"""Errors of values that refer to nothing: without them the rest can still be checked (see `_salvage`)."""
-
-_MOST_SALVAGED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +50,12 @@ def validate(
         faults = faults_of(error, model, data)
     except Exception as error:  # noqa: BLE001 — a plugin's validator may raise anything
         findings.cause = findings.cause or error
-        findings.value(at, f"cannot be validated: {model.__name__} {plugin_fault(error)}")
+        findings.value(at, f"cannot be validated: {model.__name__} {plugin_fault(error)}", foreign=True)
         return Checked(None, notes)
     for fault in faults[:MOST_PROBLEMS]:
         _report(fault, model, at, findings, also)
     findings.more(len(faults) - MOST_PROBLEMS)
-    return Checked(_salvage(model, data, faults), notes)
+    return Checked(salvage(model, data, faults), notes)
 
 
 def plugin_fault(error: Exception) -> str:
@@ -94,12 +74,14 @@ def _report(fault: Fault, model: type[BaseModel], at: Where, findings: Findings,
     elif fault.on_key:
         findings.key(path, "is no valid key here: " + _message(fault, shown(fault.value)))
     else:
-        findings.value(path, _value_message(fault, model, path, findings))
+        foreign = any(own_words(error) is not None for error in fault.errors)
+        findings.value(path, _value_message(fault, model, path, findings), foreign=foreign)
 
 
 def _value_message(fault: Fault, model: type[BaseModel], path: Where, findings: Findings) -> str:
     """A secret and what came from the environment are not shown, nor what a validator says of a secret."""
-    if holds_secret(model, fault.path):
+    misplaced = not isinstance(fault.value, dict) and holds_secret(model, fault.path)
+    if misplaced or is_secret(model, fault.path):
         worded = all(is_worded(error) for error in fault.errors)
         return requirement(fault.errors, kind_of(fault.value)) if worded else _SECRET
     if names := findings.document.env.get(path):
@@ -116,43 +98,3 @@ def _message(fault: Fault, got: str, *, hints: bool = True) -> str:
     if words:
         return words[0]
     return requirement(fault.errors, got) + (hint(fault.errors, fault.value) if hints else "")
-
-
-def _salvage(model: type[M], data: dict[str, Any], faults: Sequence[Fault]) -> M | None:
-    """Return the model without the values at fault, so that one misspelt key does not hide a cycle.
-
-    Only unknown keys, and numbers and choices out of bounds are left out: without a text or a list that something else
-    refers to, the checks would report faults that are not there.
-    """
-    if len(faults) > _MOST_SALVAGED:
-        return None
-    for fault in faults:
-        if fault.on_key and fault.kind != "extra_forbidden":
-            return None
-        if not fault.on_key and any(error["type"] not in _NAMES_NOTHING for error in fault.errors):
-            return None
-        pruned = _without(data, fault.path)
-        if pruned is None:
-            return None
-        data = pruned
-    try:
-        return model.model_validate(data)
-    except Exception:  # noqa: BLE001 — what is wrong was reported; this is only an attempt
-        return None
-
-
-def _without(data: Any, path: Where) -> Any:
-    """A copy without the key at ``path``; ``None`` when the path ends in a list."""
-    if not path:
-        return None
-    part, *rest = path
-    if isinstance(data, dict) and part in data:
-        inner = _without(data[part], tuple(rest)) if rest else None
-        if rest and inner is None:
-            return None
-        kept = {key: value for key, value in data.items() if key != part}
-        return {**kept, part: inner} if rest else kept
-    if isinstance(data, list) and isinstance(part, int) and rest and part < len(data):
-        inner = _without(data[part], tuple(rest))
-        return None if inner is None else [*data[:part], inner, *data[part + 1 :]]
-    return None

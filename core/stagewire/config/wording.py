@@ -73,8 +73,13 @@ def phrase(error: ErrorDetails) -> str:
     template = _PHRASES.get(kind)
     if template is None:
         return _fallback(error["msg"])
-    text = bounded(template.format_map(context), 300)
+    whole = {name: int(value) if _is_whole(value) else value for name, value in context.items()}
+    text = bounded(template.format_map(whole), 300)
     return re.sub(r"\b1 (character|item)s", r"1 \1", text)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
 
 
 def _fallback(message: str) -> str:
