@@ -47,6 +47,12 @@ class LocalChunks:
             raise self._misuse("get from")
         return self._store.get(self._path, key)
 
+    def get_many(self, key: ChunkKey, limit: int) -> list[ChunkMessage]:
+        """Take a chunk and those right after it, as many as have arrived; see `ChunkTransport`."""
+        if not self._may_get:
+            raise self._misuse("get from")
+        return self._store.get_many(self._path, key, limit)
+
     def cleanup(self, request_id: str) -> None:
         """Give the request up on the receiving side; see `ChunkTransport.cleanup`."""
         if self._closed:

@@ -147,6 +147,15 @@ class Stream:
             self.reading = self.later.popleft()
         return item
 
+    def take_many(self, chunk: int, limit: int) -> list[Item]:
+        """Take a chunk and those right after it, up to the final one."""
+        items: list[Item] = []
+        while len(items) < limit and (item := self.take(chunk + len(items))) is not None:
+            items.append(item)
+            if item.message["finished"]:
+                break
+        return items
+
     def give_up(self, reason: str) -> None:
         """Drop what is in store; the rest of a run that is still being put will not be wanted."""
         if not self.writing.written:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from stagewire import ChunkKey, ChunkLink, ChunkMessage, Clock, Closed, Permanent, StageId, TransportFull
@@ -91,12 +91,27 @@ class ChunkStore:
             with self._lock:
                 now = self._enter()
                 place = (key.request, key.stage)
-                stream = path.streams.get(place)
-                if stream is None or (now - stream.seen_at >= self._expires and self._expire(path, place, stream)):
+                stream = self._visit(path, place, now)
+                item = None if stream is None else stream.take(key.chunk)
+                if stream is None or item is None:
                     return None
-                stream.seen_at = now
-                item = stream.take(key.chunk)
-                return None if item is None else self._handed_out(path, place, stream, item, now)
+                self._hand_out(path, place, stream, (item,), now)
+                return item.message
+        finally:
+            if self._expiries:
+                self._report()
+
+    def get_many(self, path: Path, key: ChunkKey, limit: int) -> list[ChunkMessage]:
+        """Take one chunk and those right after it out, at most ``limit`` and not past the end of the run."""
+        try:
+            with self._lock:
+                now = self._enter()
+                place = (key.request, key.stage)
+                stream = self._visit(path, place, now)
+                items = [] if stream is None else stream.take_many(key.chunk, limit)
+                if stream is not None and items:
+                    self._hand_out(path, place, stream, items, now)
+                return [item.message for item in items]
         finally:
             if self._expiries:
                 self._report()
@@ -135,6 +150,14 @@ class ChunkStore:
         if now >= self._sweep_at:
             self._sweep(now)
         return now
+
+    def _visit(self, path: Path, place: Place, now: float) -> Stream | None:
+        """Return the stream that a reader asks for, and note that it has one."""
+        stream = path.streams.get(place)
+        if stream is None or (now - stream.seen_at >= self._expires and self._expire(path, place, stream)):
+            return None
+        stream.seen_at = now
+        return stream
 
     def _put(self, path: Path, key: ChunkKey, item: Item) -> None:
         place = (key.request, key.stage)
@@ -192,14 +215,14 @@ class ChunkStore:
         path.add(place, stream)
         self._streams += 1
 
-    def _handed_out(self, path: Path, place: Place, stream: Stream, item: Item, now: float) -> ChunkMessage:
-        self._used -= item.size
+    def _hand_out(self, path: Path, place: Place, stream: Stream, items: Sequence[Item], now: float) -> None:
         counters = path.counters
-        counters.gets += 1
-        counters.wait_seconds += now - item.put_at
+        for item in items:
+            self._used -= item.size
+            counters.wait_seconds += now - item.put_at
+        counters.gets += len(items)
         if not stream.count and stream.ended:
             self._remember(path, place)
-        return item.message
 
     def _remember(self, path: Path, place: Place) -> None:
         """Count a stream that has just ended among those of the past, and forget the oldest of these."""
