@@ -1,0 +1,171 @@
+"""One pipeline put together: what its factories are offered, and the backends that they asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from stagewire.config import Config
+from stagewire.config.models import UseBlock
+from stagewire.errors import PluginError, StagewireError, describe
+from stagewire.logs import LogSink, make_logger
+from stagewire.logs.sink import FileTarget, StreamTarget, Target
+from stagewire.registry import Catalog, noun
+from stagewire.spec.kv import KVBackend
+from stagewire.spec.lease import LeaseBackend
+from stagewire.spec.pipeline import Pipeline
+from stagewire.spec.provider import Axis, Clock, Provider
+from stagewire.spec.transport import Transport
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+V = TypeVar("V")
+
+
+class Backend(Protocol):
+    """What a transport, a KV backend and a lease backend have in common."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What an App lends to every pipeline that it builds."""
+
+    catalog: Catalog
+    clock: Clock
+    shared: Callable[[Hashable, Callable[[], Any]], Any]
+
+
+class Assembly:
+    """A pipeline, its backends and its logger, built and not opened. This is the `BuildContext` of its factories.
+
+    A backend is built when a factory first asks for it. Once `seal` was called no further one is built, for nobody
+    would open it.
+
+    Raises:
+        PluginError: A factory failed; its error is the cause.
+    """
+
+    def __init__(self, services: Services, config: Config) -> None:
+        self.config = config
+        self._target = _LateTarget(config)
+        self._sink = LogSink(self._target)
+        self._services = services
+        self._built: dict[Axis, Any] = {}
+        self._log: FilteringBoundLogger | None = None
+        self._sealed = False
+        self.product: Pipeline = _make(config.kind, config.options, self, "pipelines")
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+        return self.config.name
+
+    @property
+    def base(self) -> Path:
+        """The directory that relative paths refer to."""
+        return self.config.base
+
+    @property
+    def clock(self) -> Clock:
+        """The App's clock."""
+        return self._services.clock
+
+    @property
+    def catalog(self) -> Catalog:
+        """The App's catalog."""
+        return self._services.catalog
+
+    @property
+    def log(self) -> FilteringBoundLogger:
+        """The pipeline's logger. Its file, if it has one, is opened by the first line or by `open_log`."""
+        if self._log is None:
+            self._log = make_logger(self.config.logging, pipeline=self.config.name, sink=self._sink)
+        return self._log
+
+    @property
+    def backends(self) -> Mapping[str, Backend]:
+        """The backends that were built, by what a person calls them, in the order in which they are opened."""
+        order: tuple[Axis, ...] = ("transports", "kv_backends", "lease_backends")
+        return {self._title(axis): self._built[axis] for axis in order if axis in self._built}
+
+    def shared(self, key: Hashable, make: Callable[[], V]) -> V:
+        """Return the App's one object under ``key``."""
+        return cast("V", self._services.shared(key, make))
+
+    def transport(self) -> Transport:
+        """Return the pipeline's transport."""
+        return cast("Transport", self._backend(self.config.transport))
+
+    def kv(self) -> KVBackend:
+        """Return the pipeline's KV backend."""
+        return cast("KVBackend", self._backend(self.config.kv))
+
+    def lease(self) -> LeaseBackend:
+        """Return the pipeline's lease backend."""
+        return cast("LeaseBackend", self._backend(self.config.lease))
+
+    def seal(self) -> None:
+        """Build no further backend."""
+        self._sealed = True
+
+    def open_log(self) -> None:
+        """Open the log's file, if it has one. Raises `ConfigError`."""
+        self._target.open()
+
+    def close_log(self) -> None:
+        """Let go of the log's file. Idempotent."""
+        self._sink.close()
+
+    def _backend(self, block: UseBlock) -> Any:
+        if block.axis not in self._built:
+            if self._sealed:
+                raise PluginError(f"ask for the {noun(block.axis)} in the factory: a run opens what was asked for then")
+            self._built[block.axis] = _make(block.provider, block.options, self, block.axis)
+        return self._built[block.axis]
+
+    def _title(self, axis: Axis) -> str:
+        blocks: tuple[UseBlock, ...] = (self.config.transport, self.config.kv, self.config.lease)
+        name = next(block.use for block in blocks if block.axis == axis)
+        return f"{noun(axis)} {name!r}"
+
+
+def _make(provider: Provider[V], options: object, context: Assembly, axis: Axis) -> V:
+    try:
+        return provider.factory(options, context)
+    except StagewireError:
+        raise
+    except Exception as error:
+        raise PluginError(f"the {noun(axis)} {provider.name!r} cannot be built: {describe(error)}") from error
+
+
+class _LateTarget:
+    """Opens where the log goes at the first line, so that building a pipeline makes no file."""
+
+    def __init__(self, config: Config) -> None:
+        file = config.logging.file
+        self._path = None if file is None else config.base / file
+        self._target: Target | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self._path is None and StreamTarget(sys.stderr).terminal
+
+    def open(self) -> Target:
+        if self._target is None:
+            self._target = StreamTarget(sys.stderr) if self._path is None else FileTarget(self._path)
+        return self._target
+
+    def write(self, line: str) -> None:
+        self.open().write(line)
+
+    def close(self) -> None:
+        if self._target is not None:
+            self._target.close()
