@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from stagewire.errors import PluginError
 from stagewire.registry.admission import Entry, Table, admit_all
+from stagewire.registry.axes import noun
 from stagewire.registry.candidates import Candidate, given, installed_candidates
-from stagewire.registry.lookup import lacks_extra, not_found
+from stagewire.registry.lookup import find_owner, not_found
 from stagewire.registry.records import PluginRecord, PluginState
 from stagewire.registry.selection import Selection
 from stagewire.spec.provider import Axis, Provider
@@ -67,9 +69,9 @@ class Catalog:
         """
         entry = self._table.entries[axis].get(name)
         if entry is None:
-            raise not_found(axis, name, self._table.entries[axis], self._table.plugins)
+            raise self._not_found(axis, name)
         if entry.lacks is not None:
-            raise lacks_extra(axis, entry)
+            raise PluginError(f"{noun(axis)} {entry.lacks}")
         return entry.provider
 
     def names(self, axis: Axis) -> tuple[str, ...]:
@@ -93,3 +95,17 @@ class Catalog:
     def commands(self) -> Sequence[click.Command]:
         """Return the commands of the ``stagewire`` program, sorted by name."""
         return [self._table.commands[name][0] for name in sorted(self._table.commands)]
+
+    def command(self, name: str) -> click.Command:
+        """Return the command that is called ``name``. Raises `PluginError` as `get` does."""
+        if name in self._table.commands:
+            return self._table.commands[name][0]
+        plugins = self._table.plugins
+        owner = find_owner(name, [plugin for plugin in plugins if name in plugin.commands], plugins)
+        raise not_found("command", name, self._table.commands, plugins, owner)
+
+    def _not_found(self, axis: Axis, name: str) -> PluginError:
+        plugins = self._table.plugins
+        declaring = [plugin for plugin in plugins if name in plugin.providers.get(axis, ())]
+        owner = find_owner(name, declaring, plugins)
+        return not_found(noun(axis), name, self._table.entries[axis], plugins, owner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-MAX_LISTED = 20
+MAX_LISTED = 12
 """The most names that a message lists."""
 
 

@@ -35,8 +35,8 @@ def test_nothing_like_it_gets_no_suggestion(make: Any) -> None:
 def test_a_long_list_is_cut(make: Any) -> None:
     catalog = make.catalog(make.candidate("many", make.plugin(*(f"s{number:02}" for number in range(30)))))
     text = message(catalog, "zzz")
-    assert "s19 and 10 more" in text
-    assert "s20" not in text
+    assert "s11 and 18 more" in text
+    assert "s12" not in text
 
 
 def test_a_stage_of_a_plugin_that_failed_to_import_names_that_plugin(make: Any) -> None:
@@ -87,3 +87,25 @@ def test_a_catalog_of_providers_serves_tests(make: Any) -> None:
 
 def test_every_axis_has_a_word_for_a_person() -> None:
     assert len({noun(axis) for axis in AXES}) == len(AXES) == 5
+
+
+def test_a_command_is_found_by_name_or_its_plugin_is_blamed(make: Any) -> None:
+    error = ImportError("no module named 'driver'")
+    catalog = make.catalog(make.candidate("logs", error), make.candidate("core", make.plugin(commands=["run"]), "b"))
+    assert catalog.command("run").name == "run"
+    with pytest.raises(
+        PluginError, match=r"command 'logs' cannot be used: plugin 'logs' \(acme 1\.0\) is broken"
+    ) as raised:
+        catalog.command("logs")
+    assert raised.value.__cause__ is error
+    with pytest.raises(PluginError, match=r"no command is called 'rnu'; did you mean 'run'\?"):
+        catalog.command("rnu")
+
+
+def test_a_declared_command_of_a_broken_plugin_names_that_plugin(make: Any) -> None:
+    def fail() -> None:
+        raise ValueError("odd")
+
+    catalog = make.catalog(make.candidate("acme", make.plugin(commands=["walk"], stagewire_stages=fail)))
+    with pytest.raises(PluginError, match=r"command 'walk' cannot be used: plugin 'acme'"):
+        catalog.command("walk")
