@@ -101,6 +101,22 @@ CHUNKS = (
     event("chunk.stop_unclean", "warning", "unsent stuck", "Stopped with chunks unsent or a thread still blocked."),
 )
 
+ORCHESTRATOR = (
+    event("request.admitted", "debug", "", "A request was registered; its first stage is submitted next."),
+    event("request.ended", "info", "seconds", "Every final stage of a request has ended."),
+    event("request.failed", "warning", "seconds cause", "A request ended in an error, in the stage that is named."),
+    event("request.cancelled", "info", "seconds", "A request was aborted, and every stage has let go of it."),
+    event("request.late_output", "debug", "", "An output came for a request that is no longer in that stage."),
+    event("request.output_dropped", "debug", "", "An output was dropped, because the client is slow."),
+    event("request.release_slow", "warning", "seconds", "A stage still holds a request that has ended."),
+    event("stage.submitted", "debug", "", "A stage has taken a request."),
+    event("stage.forwarded", "debug", "chunks", "What a stage put out for a request goes on, over a batch edge."),
+    event("stage.ended", "debug", "seconds outputs", "A stage has ended for a request."),
+    event("stage.lost", "error", "cause requests", "A replica of a stage can no longer be used; its requests fail."),
+    event("stage.hook_failed", "warning", "hook cause", "An optional method of a stage raised; the work goes on."),
+    event("orchestrator.fault", "error", "cause", "A worker met an error that it did not foresee, and goes on."),
+)
+
 
 def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     index: dict[str, Event] = {}
@@ -111,7 +127,7 @@ def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     return MappingProxyType(index)
 
 
-CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT, CHUNKS)
+CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT, CHUNKS, ORCHESTRATOR)
 """Every event by its name."""
 
 _strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode

@@ -1,0 +1,112 @@
+"""Events and counters of an orchestrator (OR-18)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from stagewire import StageId, describe, emit
+from stagewire_orchestrator.ledger import RequestState, StageRun
+from stagewire_orchestrator.outputs import OrchOutput, Terminal
+from stagewire_orchestrator.replicas import Replica
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened so far, over all requests."""
+
+    admitted: int = 0
+    ended: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    dropped_outputs: int = 0
+    dropped_for_client: int = 0
+
+
+class Reports:
+    """Counts, and emits the catalogue's events about requests and stages."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self._log = log
+        self.counters = Counters()
+        self.edges: dict[str, dict[str, float]] = {}
+
+    def stats(self) -> dict[str, dict[str, float]]:
+        """Return the counters of requests, and of each batch edge."""
+        edges = {f"edge {edge}": dict(counts) for edge, counts in self.edges.items()}
+        return {"requests": asdict(self.counters), **edges}
+
+    def admitted(self, state: RequestState) -> None:
+        """A request was registered."""
+        self.counters.admitted += 1
+        emit(self._log, "request.admitted", request_id=state.id)
+
+    def ended(self, state: RequestState, output: OrchOutput, now: float) -> None:
+        """A request has its terminal."""
+        seconds, counters = round(now - state.added_at, 6), self.counters
+        match output.terminal:
+            case Terminal.ERROR:
+                counters.failed += 1
+                cause = output.error.cause if output.error is not None else ""
+                fields: dict[str, Any] = {"stage": output.stage_id, "seconds": seconds, "cause": cause}
+                emit(self._log, "request.failed", request_id=state.id, **fields)
+            case Terminal.CANCEL:
+                counters.cancelled += 1
+                emit(self._log, "request.cancelled", request_id=state.id, seconds=seconds)
+            case _:
+                counters.ended += 1
+                emit(self._log, "request.ended", request_id=state.id, seconds=seconds)
+
+    def submitted(self, state: RequestState, run: StageRun) -> None:
+        """A stage has taken a request."""
+        if run.replica is not None:
+            run.replica.submitted += 1
+            emit(self._log, "stage.submitted", request_id=state.id, stage=run.node.id, replica=run.replica.number)
+
+    def forwarded(self, state: RequestState, source: StageId, target: StageId, chunks: int) -> None:
+        """What a stage collected goes on over a batch edge."""
+        edge = f"{source}->{target}"
+        counts = self.edges.setdefault(edge, {"requests": 0, "chunks": 0})
+        counts["requests"] += 1
+        counts["chunks"] += chunks
+        emit(self._log, "stage.forwarded", request_id=state.id, edge=edge, chunks=chunks)
+
+    def stage_ended(self, state: RequestState, run: StageRun, now: float) -> None:
+        """A stage has ended for a request."""
+        replica = run.replica.number if run.replica is not None else None
+        fields: dict[str, Any] = {"outputs": run.outputs, "seconds": round(now - run.started_at, 6)}
+        emit(self._log, "stage.ended", request_id=state.id, stage=run.node.id, replica=replica, **fields)
+
+    def late(self, replica: Replica, output: Any) -> None:
+        """An output belongs to no live request, or to a stage that has ended or was never submitted (OR-6)."""
+        self.counters.dropped_outputs += 1
+        wire = getattr(output, "request_id", None)
+        emit(self._log, "request.late_output", request_id=wire, stage=replica.stage, replica=replica.number)
+
+    def dropped_for_client(self, state: RequestState, replica: Replica) -> None:
+        """An output was dropped because the client is slow."""
+        self.counters.dropped_for_client += 1
+        emit(self._log, "request.output_dropped", request_id=state.id, stage=replica.stage, replica=replica.number)
+
+    def slow_release(self, state: RequestState, seconds: float) -> None:
+        """Some stage still holds a request that has ended."""
+        emit(self._log, "request.release_slow", request_id=state.id, seconds=seconds)
+
+    def lost(self, replica: Replica, requests: int) -> None:
+        """A replica can no longer be used (OR-11)."""
+        fields: dict[str, Any] = {"cause": replica.lost, "requests": requests}
+        emit(self._log, "stage.lost", stage=replica.stage, replica=replica.number, **fields)
+
+    def hook_failed(self, replica: Replica, hook: str, error: BaseException, *, request: str | None = None) -> None:
+        """A client's optional method raised; the work goes on."""
+        ids: dict[str, Any] = {"stage": replica.stage, "replica": replica.number}
+        if request is not None:
+            ids["request_id"] = request
+        emit(self._log, "stage.hook_failed", hook=hook, cause=describe(error), exc_info=error, **ids)
+
+    def fault(self, error: BaseException) -> None:
+        """A worker met an error that it did not foresee, and goes on."""
+        emit(self._log, "orchestrator.fault", cause=describe(error), exc_info=error)
