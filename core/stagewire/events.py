@@ -88,7 +88,21 @@ TRANSPORT = (
     event("transport.expired", "warning", "chunks bytes", "Chunks that nobody asked for were dropped (TR-6)."),
     event("transport.dead_letter", "warning", "mailbox deliveries cause older_dropped", "Failed too often (TR-6)."),
     event("transport.unread", "warning", "mailbox chunks messages bytes", "Closed before this was read (TR-11)."),
+    event("transport.unconfirmed", "warning", "parcels", "Closed before the broker had confirmed these (TR-11)."),
     event("transport.wakeup_failed", "error", "cause", "A reader's wake-up callback raised; the put is not affected."),
+)
+
+LEASES = (
+    event("lease.keepalive_failed", "warning", "failures cause", "A lease could not be kept alive; see its policy."),
+    event("lease.lost", "error", "cause", "A lease that others rely on has ended; they go on without it."),
+    event(
+        "key.unresolved", "warning", "key cause", "It is not known whether a temporary key was stored; it is watched."
+    ),
+    event(
+        "key.delete_failed", "warning", "key attempt cause", "A temporary key could not be deleted; it is tried again."
+    ),
+    event("key.table_full", "warning", "tracked oldest_age", "No more temporary keys are tracked; payloads go inline."),
+    event("key.left_behind", "warning", "keys", "Stopped before these keys were gone; their lease's TTL takes them."),
 )
 
 CHUNKS = (
@@ -117,6 +131,37 @@ ORCHESTRATOR = (
     event("orchestrator.fault", "error", "cause", "A worker met an error that it did not foresee, and goes on."),
 )
 
+CSP = (
+    event(
+        "csp.started",
+        "info",
+        "physical t_slot q_slot q_pending reason",
+        "The workers start; reason is of physical (CSP-9).",
+    ),
+    event(
+        "csp.monitor",
+        "info",
+        "wall uptime t q physical q_pending claims requests pairs role_failures rates lateness findings",
+        "The state: depths, permits, waits, ages, totals, rates per second, lateness of the loop (CSP-16).",
+    ),
+    event(
+        "csp.finding",
+        "warning",
+        "kind side seconds text",
+        "Starvation, a silent stall, or slots held in vain (CSP-10).",
+    ),
+    event("csp.role_failed", "warning", "role cause streak pause", "A role raised; its worker pauses and goes on."),
+    event("csp.settled_failed", "warning", "side outcome cause", "A role's settled method raised; the books go on."),
+    event("csp.stopping", "info", "cause deadline", "Nothing more is begun; what was begun may end (CSP-15)."),
+    event("csp.cut_off", "warning", "workers", "The time to end was over; these workers were cancelled (CSP-15)."),
+    event(
+        "csp.finished",
+        "info",
+        "state balanced reason gave_up cut_off stuck",
+        "The account of every T, Q and permit (CSP-15).",
+    ),
+)
+
 
 def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     index: dict[str, Event] = {}
@@ -127,7 +172,7 @@ def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     return MappingProxyType(index)
 
 
-CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT, CHUNKS, ORCHESTRATOR)
+CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT, LEASES, CHUNKS, ORCHESTRATOR, CSP)
 """Every event by its name."""
 
 _strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode
