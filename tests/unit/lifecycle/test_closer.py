@@ -14,20 +14,19 @@ from stagewire.testing import SweepRun, run_virtual, sweep_cancels
 
 
 class Resource:
-    """Closes after a second, fails as often as it is told, and notices two attempts at once."""
+    """Closes after a second, fails as often as it is told, and notes two attempts at once."""
 
     def __init__(self, *, failures: int = 0, log: Any = None) -> None:
         self.failures = failures
         self.attempts: list[float] = []
-        self.at_once = 0
+        self.at_once = self.most_at_once = 0
         self.released = 0
         self.closer = Closer(self.attempt, name="the store", held=lambda: ["slot 1", "slot 2"], log=log)
 
     async def attempt(self) -> None:
-        assert self.at_once == 0, "two attempts at once"
-        assert not self.released, "released twice"
         self.attempts.append(now())
         self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             await asyncio.sleep(1)
             if len(self.attempts) <= self.failures:
@@ -56,7 +55,7 @@ def test_sd6_concurrent_closes_share_one_attempt() -> None:
     async def main() -> None:
         resource = Resource()
         assert await asyncio.gather(*(resource.closer.close() for _ in range(5))) == [CloseOutcome.CLOSED] * 5
-        assert len(resource.attempts) == 1
+        assert len(resource.attempts) == resource.most_at_once == resource.released == 1
 
     run_virtual(main())
 
@@ -108,7 +107,8 @@ def test_sd6_an_attempt_that_was_itself_cancelled_has_failed_and_is_tried_again(
         closer = Closer(attempt, name="the store")
         with pytest.raises(CloseFailed):
             await closer.close()
-        assert await closer.close() is CloseOutcome.CLOSED
+        await asyncio.sleep(1)
+        assert closer.closed, "by the owner, without being asked again"
 
     run_virtual(main())
 
@@ -173,7 +173,7 @@ def test_sd6_a_facade_may_be_collected_in_any_thread() -> None:
         await resource.closer.attempts.outcome_after(0)
         assert resource.released == 1
 
-    asyncio.run(main())
+    asyncio.run(main(), debug=True)  # in which the loop refuses a call from another thread that is not made safely
 
 
 def test_sd6_a_facade_collected_after_its_loop_is_reported(book: Any) -> None:

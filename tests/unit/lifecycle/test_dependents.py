@@ -98,6 +98,7 @@ def test_sd4_a_later_attempt_is_not_answered_with_an_old_failure() -> None:
 def test_sd4_nobody_can_depend_on_what_is_stopping() -> None:
     framework = Dependents("kv")
     framework.request("bye")
+    framework.request("bye again")
     with pytest.raises(Closed, match=r"kv is stopping \(bye\): 'late' cannot depend on it"):
         framework.register("late")
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from stagewire.lifecycle import StopSignal
 from stagewire.testing import SweepRun, run_virtual, sweep_cancels
 
@@ -86,6 +88,53 @@ def test_sd1_several_loops_and_threads_wait_for_the_same_signal() -> None:
     for thread in threads:
         thread.join()
     assert reasons == ["enough"] * 4
+
+
+class LockTakenLate:
+    """Lets another thread set the signal between a waiter's look at it and the waiter's lock."""
+
+    def __init__(self, stop: StopSignal) -> None:
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._first = True
+
+    def __enter__(self) -> None:
+        if self._first:
+            self._first = False
+            setter = threading.Thread(target=self._stop.set, args=("in between",))
+            setter.start()
+            setter.join()
+        self._lock.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
+
+
+def test_sd1_a_stop_between_a_waiters_look_and_its_registration_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        stop = StopSignal()
+        monkeypatch.setattr(stop, "_lock", LockTakenLate(stop))
+        assert await stop.wait() == "in between"
+
+    run_virtual(main())
+
+
+def test_sd1_a_waiter_cancelled_after_a_thread_set_the_signal_disturbs_nobody() -> None:
+    async def main() -> None:
+        reports: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, report: reports.append(report))
+        stop = StopSignal()
+        waiter = asyncio.create_task(stop.wait())
+        await asyncio.sleep(0)
+        setter = threading.Thread(target=stop.set, args=("enough",))
+        setter.start()
+        setter.join()
+        waiter.cancel()
+        await asyncio.wait([waiter])
+        await asyncio.sleep(0)
+        assert reports == []
+
+    asyncio.run(main())
 
 
 def test_sd1_a_blocking_wait_ends_after_its_timeout() -> None:

@@ -198,11 +198,13 @@ def test_sd8_a_stop_path_that_cannot_say_what_it_waits_for_still_stops() -> None
 
 def test_sd8_a_signal_that_comes_as_the_block_is_left_is_known() -> None:
     async def main() -> None:
-        stop = StopSignal()
+        stop, reports = StopSignal(), list[object]()
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, report: reports.append(report))
         async with stop_on_signals(stop.set) as stopping:
             signal.raise_signal(signal.SIGTERM)
         assert stopping.signal is signal.SIGTERM
         await asyncio.sleep(1)
+        assert reports == []
         assert not stop.is_set, "there is nothing left to stop"
 
     run_virtual(main())

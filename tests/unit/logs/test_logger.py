@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -215,6 +216,33 @@ def test_threads_do_not_mix_their_lines(book: Any) -> None:
         thread.join()
     for worker in range(4):
         assert [line["number"] for line in book.lines if line["worker"] == worker] == list(range(100))
+
+
+def test_a_stream_is_written_to_by_one_thread_at_a_time() -> None:
+    class Watchful(io.StringIO):
+        inside = overlaps = 0
+
+        def write(self, text: str, /) -> int:
+            self.inside += 1
+            self.overlaps += self.inside > 1
+            time.sleep(0.0001)  # lets other threads run, so that they would get in
+            self.inside -= 1
+            return super().write(text)
+
+    stream, start = Watchful(), threading.Barrier(4)
+    log = make_logger(LoggingOptions(), pipeline="demo", stream=stream)
+
+    def work() -> None:
+        start.wait()
+        for _ in range(20):
+            log.info("app.started")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (stream.overlaps, stream.getvalue().count("\n")) == (0, 80)
 
 
 def test_a_finalizer_may_log_while_a_line_is_being_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 
 import pytest
@@ -98,6 +99,23 @@ def test_an_exception_that_nobody_retrieved_is_found() -> None:
 
     with pytest.raises(AssertionError, match="never retrieved"):
         sweep_cancels(World, scenario, no_check)
+
+
+def test_an_exception_that_only_the_garbage_collector_finds_is_found() -> None:
+    async def fail() -> None:
+        raise ValueError("unseen")
+
+    async def scenario(_world: World) -> None:
+        cycle: list[object] = [asyncio.create_task(fail())]
+        cycle.append(cycle)
+        await asyncio.sleep(1)
+
+    gc.disable()
+    try:
+        with pytest.raises(AssertionError, match="never retrieved"):
+            sweep_cancels(World, scenario, no_check)
+    finally:
+        gc.enable()
 
 
 def test_another_task_can_be_the_victim() -> None:
