@@ -2,12 +2,15 @@
 
 from stagewire.logs.logger import configure_logging, fallback_logger, make_logger, open_sink
 from stagewire.logs.redaction import MASK, Redactor, is_secret_key
-from stagewire.logs.sink import LogSink
+from stagewire.logs.sink import FileTarget, LogSink, StreamTarget, Target
 
 __all__ = [
     "MASK",
+    "FileTarget",
     "LogSink",
     "Redactor",
+    "StreamTarget",
+    "Target",
     "configure_logging",
     "fallback_logger",
     "is_secret_key",
