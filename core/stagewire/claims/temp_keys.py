@@ -59,6 +59,7 @@ class _Record:
     outcome: asyncio.Future[None]
     committed: bool | None = None
     dropped: asyncio.Event = field(default_factory=asyncio.Event)
+    handed_over: bool = False
     checks: int = 0
 
     @property
@@ -97,6 +98,15 @@ class Ticket:
     def drop(self) -> None:
         """Borrow the key no longer. Idempotent; never waits."""
         self._record.dropped.set()
+
+    def hand_over(self) -> None:
+        """Give a stored key to whoever learns of it next: it is no longer tracked, and ends with its lease at last.
+
+        Does nothing after `drop`.
+        """
+        if not self._record.dropped.is_set():
+            self._record.handed_over = True
+            self._record.dropped.set()
 
     def __enter__(self) -> Self:
         return self
@@ -182,6 +192,8 @@ class TemporaryKeys:
     async def _own(self, record: _Record) -> None:
         await self._put(record)
         await record.dropped.wait()
+        if record.handed_over:
+            return
         if record.committed:
             await self._delete(record)
         else:

@@ -93,11 +93,12 @@ class ChunkMessage(_Message, total=False):
     """What is put and got: ``{"data": payload, "finished": is_final}`` (CH-5).
 
     A terminal that is not a plain END carries one key more: ``error`` (why the request failed upstream) or
-    ``cancelled`` (``True``).
+    ``cancelled`` (``True``). On its way a large payload may be replaced by ``claim``, the key it is fetched under.
     """
 
     error: str
     cancelled: bool
+    claim: str
 
 
 @runtime_checkable
