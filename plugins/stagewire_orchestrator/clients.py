@@ -66,17 +66,6 @@ PayloadFn = Callable[[Submission], Any]
 """Makes the payload of any submission, an entry's too; it may return an awaitable."""
 
 
-def payload_from(forward_fn: ForwardFn) -> PayloadFn:
-    """Return the source's payloads: the prompt for an entry, what ``forward_fn`` returns for the others."""
-
-    def make(submission: Submission) -> Any:
-        if submission.collected is None:
-            return submission.prompt
-        return forward_fn(submission.stage, submission.prompt, submission.collected)
-
-    return make
-
-
 async def call(method: Callable[..., Any] | None, *args: Any) -> Any:
     """Call an optional method, asynchronous or not; ``None`` without it."""
     if method is None:

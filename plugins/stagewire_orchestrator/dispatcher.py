@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from stagewire import RequestFailed
 from stagewire.codec import weigh
@@ -12,7 +11,7 @@ from stagewire_orchestrator.endings import Endings, acknowledged
 from stagewire_orchestrator.ledger import RequestState, StageRun
 from stagewire_orchestrator.outputs import OrchOutput, StageOutput
 from stagewire_orchestrator.progress import Progress
-from stagewire_orchestrator.replicas import Replica
+from stagewire_orchestrator.replicas import Replica, Replicas
 from stagewire_orchestrator.shared import Shared
 from stagewire_orchestrator.watch import Watch
 
@@ -22,26 +21,31 @@ class Dispatcher:
 
     Args:
         shared: What the workers share.
+        replicas: Where stages run.
         progress: Submits further stages.
         endings: Ends requests.
         watch: The requests' clocks.
     """
 
-    def __init__(self, shared: Shared, *, progress: Progress, endings: Endings, watch: Watch) -> None:
+    def __init__(
+        self, shared: Shared, *, replicas: Replicas, progress: Progress, endings: Endings, watch: Watch
+    ) -> None:
         self._shared = shared
         self._ledger = shared.ledger
         self._outbox = shared.outbox
         self._reports = shared.reports
-        self._clock = shared.clock
+        self._ready = shared.ready
+        self._replicas = replicas
         self._progress = progress
         self._endings = endings
         self._watch = watch
-        self._slow_client = shared.limits.slow_client
+        self._blocks = shared.limits.slow_client == "block"
+        self._drops = shared.limits.slow_client == "drop"
 
     async def run(self) -> None:
         """Work until cancelled."""
         while True:
-            for handler, args in await self._shared.ready.take():
+            for handler, args in await self._ready.take():
                 try:
                     handler(*args)
                 except Exception as error:  # noqa: BLE001 — one fault must not end the dispatcher, and with it all requests
@@ -51,7 +55,10 @@ class Dispatcher:
         """Handle what one replica put out, in order."""
         replica.outputs += len(outputs)
         for output in outputs:
-            state = self._ledger.get(_wire(output))
+            try:
+                state = self._ledger.get(output.request_id)
+            except (AttributeError, TypeError):  # a client put something that is no output
+                state = None
             run = state.runs.get(replica.stage) if state is not None else None
             if state is None or run is None or run.ended or run.replica is not replica:
                 self._reports.late(replica, output)
@@ -66,7 +73,7 @@ class Dispatcher:
         """The client took a submission."""
         self._reports.submitted(state, run)
         if run.node.entry and state.started_at is None:
-            state.started_at = self._clock()
+            state.started_at = self._ready.now
             self._watch.look(state)
 
     def on_refused(self, state: RequestState, run: StageRun, error: BaseException) -> None:
@@ -76,7 +83,7 @@ class Dispatcher:
 
     def on_lost(self, replica: Replica, cause: str) -> None:
         """A replica's reader ended: fail what is bound to it (OR-11)."""
-        replica.lost = cause
+        self._replicas.lose(replica, cause)
         bound = [state for state in self._ledger.values() if _bound(state, replica)]
         self._reports.lost(replica, len(bound))
         for state in bound:
@@ -96,36 +103,42 @@ class Dispatcher:
         if output.error is not None:
             self._stage_failed(state, run, output.error)
             return
+        weight = 0
         if output.has_data:
             run.outputs += 1
+            weight = weigh(output.data)
             if run.node.batch_targets:
-                self._collect(run, output)
+                self._collect(run, output, weight)
         if output.finished:
             self._stage_ended(state, run, replica)
         if run.node.final:
-            self._emit(state, run, replica, output)
+            self._emit(state, run, replica, output, weight)
         elif output.has_data and replica.credit is not None:
             replica.credit(state.wire, 1)
         if output.finished and not state.over:  # of two independent ifs the second (OR-5)
             self._progress.ended(state, run)
 
-    def _collect(self, run: StageRun, output: StageOutput) -> None:
-        node, limit = run.node, self._shared.limits.collected_bytes
-        run.bytes += weigh(output.data)
+    def _collect(self, run: StageRun, output: StageOutput, weight: int) -> None:
+        run.bytes += weight
+        limit = self._shared.limits.collected_bytes
         if run.bytes > limit:
             raise OverflowError(f"more than {limit.human_readable()} in front of a batch edge; make the edge chunk")
-        if node.route is None:
-            run.collected.setdefault(None, []).append(output.data)
-            return
-        for target in node.route(run.outputs - 1, output.to):
-            run.collected.setdefault(target, []).append(output.data)
+        route = run.node.route
+        if route is not None:
+            run.shares = run.shares or {}
+            for target in route(run.outputs - 1, output.to):
+                run.shares.setdefault(target, []).append(output.data)
+        elif run.collected is None:
+            run.collected = [output.data]
+        else:
+            run.collected.append(output.data)
 
     def _stage_ended(self, state: RequestState, run: StageRun, replica: Replica) -> None:
         run.ended = True
         replica.load -= 1
         replica.ended += 1
         state.finals_left -= run.node.final
-        self._reports.stage_ended(state, run, self._clock())
+        self._reports.stage_ended(state, run, self._ready.now)
 
     def _stage_failed(self, state: RequestState, run: StageRun, error: BaseException) -> None:
         if isinstance(error, RequestFailed):
@@ -133,45 +146,37 @@ class Dispatcher:
         else:
             self._endings.fail(state, run.node.id, "process", error)
 
-    def _emit(self, state: RequestState, run: StageRun, replica: Replica, output: StageOutput) -> None:
-        done = not state.finals_left
-        if not output.has_data and not done:
-            return
-        made = OrchOutput(state.id, run.node.id, output.data, done, has_data=output.has_data)
-        if done:
+    def _emit(self, state: RequestState, run: StageRun, replica: Replica, output: StageOutput, weight: int) -> None:
+        if not state.finals_left:
+            made = OrchOutput(state.id, run.node.id, output.data, finished=True, has_data=output.has_data)
             self._endings.finish(state, made)
-        elif self._slow_client == "block" or not self._outbox.full(state.lane):
-            self._pass_on(state, replica, made)
-        elif self._slow_client == "drop":
+        elif not output.has_data:
+            return
+        elif self._blocks or not self._outbox.full(state.lane):
+            made = OrchOutput(state.id, run.node.id, output.data)
+            self._outbox.put(state.lane, made, weight)
+            self._passed_on(state, replica)
+        elif self._drops:
             self._reports.dropped_for_client(state, replica)
             self._credit(state, replica)
         else:
             cause = f"the client is slow: {len(state.lane.outputs)} outputs wait for it (limits.slow_client is cancel)"
             self._endings.cancel(state, RequestFailed(state.id, run.node.id, cause))
 
-    def _pass_on(self, state: RequestState, replica: Replica, output: OrchOutput) -> None:
-        lane = state.lane
-        self._outbox.put(lane, output)
-        first = state.last_output_at is None
-        state.last_output_at = self._clock()
+    def _passed_on(self, state: RequestState, replica: Replica) -> None:
+        first, state.last_output_at = state.last_output_at is None, self._ready.now
         if first:
             self._watch.look(state)
-        if self._slow_client != "block":
+        if not self._blocks:
             self._credit(state, replica)
         elif replica.credit is not None:
-            lane.flow[replica.stage] = replica
-        elif self._outbox.full(lane):
-            lane.hold(replica)
+            state.lane.flows(replica)
+        elif self._outbox.full(state.lane):
+            state.lane.hold(replica)
 
     def _credit(self, state: RequestState, replica: Replica) -> None:
         if replica.credit is not None:
             replica.credit(state.wire, 1)
-
-
-def _wire(output: StageOutput) -> Any:
-    """Return the id of an output; ``None`` when a client put something that is none."""
-    wire = getattr(output, "request_id", None)
-    return wire if isinstance(wire, str) else None
 
 
 def _bound(state: RequestState, replica: Replica) -> bool:

@@ -75,17 +75,22 @@ class Door:
             RequestRefused: The id is in use, there is no slot (in time), or the request was aborted while it waited.
             Closed: Nobody is admitted any more.
         """
+        wire = self.enter_now(request_id)
+        if wire is None:
+            await self._wait(request_id)
+            wire = self._admit(request_id)
+        return wire
+
+    def enter_now(self, request_id: str) -> str | None:
+        """Admit one request if that needs no waiting, else return ``None``. Raises as `enter` does."""
         if self._closed:
             raise _shut(request_id)
         if request_id in self._inside or request_id in self._waiting:
             raise RequestRefused(f"request id {request_id!r} is in use: abort it, or wait for its last output")
         if self._free <= 0 or self._queue:
-            await self._wait(request_id)
-        else:
-            self._free -= 1
-        self._admitted += 1
-        wire = self._inside[request_id] = self._wire_id(request_id, self._admitted)
-        return wire
+            return None
+        self._free -= 1
+        return self._admit(request_id)
 
     def leave(self, request_id: str) -> None:
         """Make an id usable again; its slot stays taken until `free`."""
@@ -114,6 +119,11 @@ class Door:
         self._closed = True
         for request_id, waiter in self._waiting.items():
             _refuse(waiter, _shut(request_id))
+
+    def _admit(self, request_id: str) -> str:
+        self._admitted += 1
+        wire = self._inside[request_id] = self._wire_id(request_id, self._admitted)
+        return wire
 
     async def _wait(self, request_id: str) -> None:
         full = f"{self._slots} requests are in flight, which is the limit"

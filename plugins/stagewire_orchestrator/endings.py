@@ -40,75 +40,75 @@ class Endings:
         text = cause if error is None else f"{cause}: {describe(error)}"
         failure = RequestFailed(state.id, stage, text)
         failure.__cause__ = error
-        self.finish(state, OrchOutput(state.id, stage, None, True, failure, has_data=False))  # noqa: FBT003 — positional as in the source
+        self.finish(state, OrchOutput(state.id, stage, None, finished=True, error=failure, has_data=False))
 
     def cancel(self, state: RequestState, error: RequestFailed | None = None) -> Release | None:
         """End a request in CANCEL; what still waits for the client is dropped. Returns what is still to be released."""
         self._shared.outbox.purge(state.lane)
-        output = OrchOutput(state.id, None, None, finished=True, error=error, has_data=False, cancelled=True)
-        return self.finish(state, output)
-
-    def drop(self, state: RequestState) -> None:
-        """End a request in CANCEL without asking any stage; what waits for the client stays there. For shutdown."""
-        state.over = True
-        del self._shared.ledger[state.wire]
-        if state.timer is not None:
-            state.timer.cancel()
-        for run in state.runs.values():
-            if run.replica is not None and not run.ended:
-                run.replica.load -= 1
-        state.lane.unhold()
-        output = OrchOutput(state.id, None, None, finished=True, has_data=False, cancelled=True)
-        self.settle(Release(state, output))
+        return self.finish(state, _cancelled(state, error))
 
     def finish(self, state: RequestState, output: OrchOutput) -> Release | None:
         """End a request with this terminal, told now or once every stage has let go."""
-        state.over = True
-        del self._shared.ledger[state.wire]
-        if state.timer is not None:
-            state.timer.cancel()
-        release = Release(state, output)
-        waits, replicas = self._withdraw(state, clean=output.terminal is Terminal.END)
-        state.lane.unhold()
-        state.lane.flow.clear()
-        if not waits and not replicas:
-            self.settle(release)
+        self._close(state)
+        if output.terminal is Terminal.END and not state.making and all(run.ended for run in state.runs.values()):
+            self.settle(state, output)
             return None
-        self.releases[state.wire] = release
-        self._shared.spawn(self._let_go(release, waits, replicas), f"release {state.wire}")
+        waits, holding = self._withdraw(state)
+        if not waits and not holding:
+            self.settle(state, output)
+            return None
+        release = self.releases[state.wire] = Release(state, output)
+        self._shared.spawn(self._let_go(release, waits, holding), f"release {state.wire}")
         return release
 
-    def settle(self, release: Release) -> None:
+    def drop(self, state: RequestState) -> None:
+        """End a request in CANCEL without asking any stage; what waits for the client stays there. For shutdown."""
+        self._close(state)
+        for run in state.runs.values():
+            if run.replica is not None and not run.ended:
+                run.replica.load -= 1
+        self.settle(state, _cancelled(state, None))
+
+    def settle(self, state: RequestState, output: OrchOutput) -> None:
         """Tell the terminal and give the id back; the last step of every request."""
-        state, output = release.state, release.output
-        self.releases.pop(state.wire, None)
         self._shared.door.leave(state.id)
         self._shared.outbox.put(state.lane, output)
         if output.cancelled:
             self._shared.door.free()  # whoever cancels need not read the terminal for the slot to come back
-        self._shared.reports.ended(state, output, self._shared.clock())
+        self._shared.reports.ended(state, output, self._shared.ready.now)
+
+    def released(self, release: Release) -> None:
+        """Settle a request that every stage has let go of, and tell those who wait for that."""
+        if self.releases.pop(release.state.wire, None) is None:
+            return
+        self.settle(release.state, release.output)
         for waiter in release.acknowledge:
             if not waiter.done():
                 waiter.set_result(True)
 
-    def _withdraw(self, state: RequestState, *, clean: bool) -> tuple[list[asyncio.Future[None]], list[Replica]]:
-        """Take back what was not submitted yet. Returns what to wait for, and which replicas still hold the request."""
-        waits: list[asyncio.Future[None]] = list(state.making)
-        for task in state.making:
+    def _close(self, state: RequestState) -> None:
+        state.over = True
+        del self._shared.ledger[state.wire]
+        if state.timer is not None:
+            state.timer.cancel()
+        state.lane.close()
+
+    def _withdraw(self, state: RequestState) -> tuple[list[asyncio.Future[None]], list[Replica]]:
+        """Take back what was not submitted yet. Returns what to wait for, and which replicas may hold the request."""
+        making = list(state.making or ())
+        for task in making:
             task.cancel()
+        waits: list[asyncio.Future[None]] = [*making]
         holding: list[Replica] = []
         for run in state.runs.values():
             if run.replica is None:
                 continue
+            holding.append(run.replica)
             if not run.ended:
-                clean = False
                 run.replica.load -= 1
                 unwound = self._shared.submitters[run.replica].withdraw(run)
                 if unwound is not None:
                     waits.append(unwound)
-            holding.append(run.replica)
-        if clean:
-            return waits, []
         return waits, [each for each in holding if each.abort is not None and each.lost is None]
 
     async def _let_go(self, release: Release, waits: Iterable[asyncio.Future[None]], replicas: list[Replica]) -> None:
@@ -121,7 +121,7 @@ class Endings:
                 await asyncio.gather(*(self._abort(replica, state) for replica in replicas))
         except TimeoutError:
             self._shared.reports.slow_release(state, patience)
-        self._shared.ready.post(self.settle, release)
+        self._shared.ready.post(self.released, release)
 
     async def _abort(self, replica: Replica, state: RequestState) -> None:
         try:
@@ -136,3 +136,7 @@ def acknowledged(release: Release | None, waiter: asyncio.Future[Any]) -> None:
         release.acknowledge.append(waiter)
     elif not waiter.done():
         waiter.set_result(True)
+
+
+def _cancelled(state: RequestState, error: RequestFailed | None) -> OrchOutput:
+    return OrchOutput(state.id, None, None, finished=True, error=error, has_data=False, cancelled=True)

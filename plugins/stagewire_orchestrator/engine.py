@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from stagewire import StageId
-from stagewire_orchestrator.clients import PayloadFn
 from stagewire_orchestrator.dispatcher import Dispatcher
 from stagewire_orchestrator.endings import Endings
 from stagewire_orchestrator.graph import Graph
 from stagewire_orchestrator.handler import Abort, Add, Handler
 from stagewire_orchestrator.ledger import RequestState
+from stagewire_orchestrator.mailbox import Mailbox
 from stagewire_orchestrator.options import Clocks
 from stagewire_orchestrator.outbox import Lane
 from stagewire_orchestrator.outputs import OrchOutput
+from stagewire_orchestrator.payloads import Maker
 from stagewire_orchestrator.progress import Progress
 from stagewire_orchestrator.readers import Reader
 from stagewire_orchestrator.replicas import Replicas
@@ -31,26 +31,28 @@ class Engine:
         shared: What the workers share.
         graph: The graph.
         replicas: Where its stages run.
-        payload: Makes payloads.
+        maker: Makes payloads.
         clocks: The requests' clocks.
     """
 
-    def __init__(self, shared: Shared, *, graph: Graph, replicas: Replicas, payload: PayloadFn, clocks: Clocks) -> None:
+    def __init__(self, shared: Shared, *, graph: Graph, replicas: Replicas, maker: Maker, clocks: Clocks) -> None:
         self._shared = shared
         self._graph = graph
         self._replicas = replicas
-        self.inbox: asyncio.Queue[Add | Abort] = asyncio.Queue()
+        self.inbox: Mailbox[Add | Abort] = Mailbox()
         self._endings = Endings(shared)
         self._progress = Progress(
             shared,
             graph=graph,
             replicas=replicas,
-            payload=payload,
+            maker=maker,
             fail=self._endings.fail,
             on_left_out=self._end_without_output,
         )
         self._watch = Watch(clocks, shared.ready, self._endings.fail)
-        self._dispatcher = Dispatcher(shared, progress=self._progress, endings=self._endings, watch=self._watch)
+        self._dispatcher = Dispatcher(
+            shared, replicas=replicas, progress=self._progress, endings=self._endings, watch=self._watch
+        )
         self._handler = Handler(
             self.inbox, shared.reports, register=self._register, begin=self._begin, abort=self._abort
         )
@@ -59,7 +61,13 @@ class Engine:
         """Yield one worker for each source that may block (OR-3), with its name."""
         dispatcher, ready = self._dispatcher, self._shared.ready
         for replica in self._replicas:
-            submitter = Submitter(replica, ready, dispatcher.on_submitted, dispatcher.on_refused)
+            submitter = Submitter(
+                replica,
+                ready,
+                on_submitted=dispatcher.on_submitted,
+                on_refused=dispatcher.on_refused,
+                tell_all=self._shared.reports.debug,
+            )
             self._shared.submitters[replica] = submitter
             reader = Reader(replica, ready, dispatcher.on_outputs, dispatcher.on_lost)
             yield f"submitter {replica.stage}/{replica.number}", submitter.run()
@@ -69,8 +77,7 @@ class Engine:
 
     def cancel_everything(self) -> None:
         """Give every request that has no terminal yet a CANCEL; only once the workers have ended."""
-        while not self.inbox.empty():
-            message = self.inbox.get_nowait()
+        for message in self.inbox.drain():
             if isinstance(message, Add):
                 self._register(message)
             elif not message.waiter.done():
@@ -78,8 +85,8 @@ class Engine:
         for state in list(self._shared.ledger.values()):
             self._endings.drop(state)
         for release in list(self._endings.releases.values()):
-            self._endings.settle(release)
-        self._shared.ready.clear()
+            self._endings.released(release)
+        self._shared.ready.drain()
         self._shared.outbox.close()
 
     def tables(self) -> dict[str, float]:
@@ -91,7 +98,7 @@ class Engine:
             "ids": shared.door.inside,
             "slots": shared.door.slots_taken,
             "waiting": shared.door.waiting,
-            "inbox": self.inbox.qsize(),
+            "inbox": len(self.inbox),
             "ready": len(shared.ready),
             "submitting": sum(map(len, shared.submitters.values())),
             "outputs": len(shared.outbox),

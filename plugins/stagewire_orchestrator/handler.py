@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stagewire_orchestrator.ledger import RequestState
+from stagewire_orchestrator.mailbox import Mailbox
 from stagewire_orchestrator.reports import Reports
 
 
@@ -39,7 +40,7 @@ class Handler:
 
     def __init__(
         self,
-        inbox: asyncio.Queue[Add | Abort],
+        inbox: Mailbox[Add | Abort],
         reports: Reports,
         *,
         register: Callable[[Add], RequestState],
@@ -55,11 +56,11 @@ class Handler:
     async def run(self) -> None:
         """Work until cancelled."""
         while True:
-            message = await self._inbox.get()
-            try:
-                self._handle(message)
-            except Exception as error:  # noqa: BLE001 — one fault must not end the handler, and with it all requests
-                self._reports.fault(error)
+            for message in await self._inbox.take():
+                try:
+                    self._handle(message)
+                except Exception as error:  # noqa: BLE001 — one fault must not end the handler, and with it all requests
+                    self._reports.fault(error)
 
     def _handle(self, message: Add | Abort) -> None:
         """Register, then submit (OR-2): no await stands between the two, so an output always finds its request."""

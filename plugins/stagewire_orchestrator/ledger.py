@@ -30,7 +30,8 @@ class StageRun:
     Attributes:
         node: The stage.
         replica: The replica that takes the request; ``None`` when a route left the stage out.
-        collected: What successors on batch edges will get: one list for all, or one for each behind a route.
+        collected: What the successors on batch edges will get.
+        shares: The same behind a route: what each of them will get.
         ended: Whether the stage has ended for the request.
         outputs: How many outputs with data it has had.
         bytes: What is collected, weighed.
@@ -40,7 +41,8 @@ class StageRun:
     node: Node
     replica: Replica | None
     started_at: float
-    collected: dict[StageId | None, list[Any]] = field(default_factory=dict)
+    collected: list[Any] | None = None
+    shares: dict[StageId, list[Any]] | None = None
     ended: bool = False
     outputs: int = 0
     bytes: int = 0
@@ -73,8 +75,8 @@ class RequestState:
     added_at: float
     finals_left: int
     runs: dict[StageId, StageRun] = field(default_factory=dict)
-    arrived: dict[StageId, dict[StageId, Sequence[Any]]] = field(default_factory=dict)
-    making: set[asyncio.Task[None]] = field(default_factory=set)
+    arrived: dict[StageId, dict[StageId, Sequence[Any]]] | None = None
+    making: set[asyncio.Task[None]] | None = None
     started_at: float | None = None
     last_output_at: float | None = None
     timer: asyncio.TimerHandle | None = None

@@ -8,9 +8,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from stagewire import Closed, StageId, StillHeld, fallback_logger
+from stagewire import Closed, StageId, StillHeld
 from stagewire.lifecycle import TaskRegistry
-from stagewire_orchestrator.clients import ForwardFn, PayloadFn, StageClient, call, payload_from
+from stagewire_orchestrator.clients import ForwardFn, PayloadFn, StageClient, call
 from stagewire_orchestrator.door import Door, WireId
 from stagewire_orchestrator.engine import Engine
 from stagewire_orchestrator.graph import Graph, line
@@ -19,6 +19,7 @@ from stagewire_orchestrator.ledger import RequestState
 from stagewire_orchestrator.options import Clocks, Limits
 from stagewire_orchestrator.outbox import Outbox
 from stagewire_orchestrator.outputs import OrchOutput
+from stagewire_orchestrator.payloads import Maker, from_forward_fn, from_submissions
 from stagewire_orchestrator.ready import ReadyQueue
 from stagewire_orchestrator.replicas import Replica, Replicas, by_stage
 from stagewire_orchestrator.reports import Reports
@@ -77,22 +78,20 @@ class Orchestrator:
     ) -> None:
         clients = by_stage(stages)
         limits, clocks = limits or Limits(), clocks or Clocks()
-        reports = Reports(log or fallback_logger())
+        reports = Reports(log)
         self._reports = reports
         self._replicas = Replicas(clients)
         self._patience = limits.release_timeout
         self._tasks = TaskRegistry("the orchestrator", log=log)
         self._door = Door(limits.requests, wire_id or _same_id, wait=limits.when_full == "wait", patience=clocks.queued)
-        self._outbox = Outbox(limits, self._now, self._door.free)
+        self._outbox = Outbox(limits, self._door.free, None if clocks.between is None else self._now)
         self._ledger: dict[str, RequestState] = {}
-        shared = Shared(
-            limits, self._now, self._spawn, self._door, ReadyQueue(), self._outbox, reports, ledger=self._ledger
-        )
+        shared = Shared(limits, self._spawn, self._door, ReadyQueue(), self._outbox, reports, ledger=self._ledger)
         self._engine = Engine(
             shared,
             graph=_checked(graph, clients, final_stages),
             replicas=self._replicas,
-            payload=payload or payload_from(_required(forward_fn)),
+            maker=_maker(forward_fn, payload),
             clocks=clocks,
         )
         self._started = False
@@ -143,8 +142,8 @@ class Orchestrator:
         if not isinstance(request_id, str):
             raise TypeError(f"a request id is a str, not {request_id!r}")
         added_at = self._now()
-        wire = await self._door.enter(request_id)
-        self._engine.inbox.put_nowait(Add(request_id, wire, prompt, added_at))
+        wire = self._door.enter_now(request_id) or await self._door.enter(request_id)
+        self._engine.inbox.put(Add(request_id, wire, prompt, added_at))
 
     async def next_output(self, timeout: float | None = None) -> OrchOutput:
         """Return the next output of any request; each request's own come in order (OR-7).
@@ -171,7 +170,7 @@ class Orchestrator:
             await self.shutdown()
             return False
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._engine.inbox.put_nowait(Abort(request_id, waiter))
+        self._engine.inbox.put(Abort(request_id, waiter))
         return await waiter
 
     async def shutdown(self) -> None:
@@ -234,10 +233,12 @@ def _checked(graph: Graph | None, clients: Collection[StageId], finals: Collecti
     return graph
 
 
-def _required(forward_fn: ForwardFn | None) -> ForwardFn:
+def _maker(forward_fn: ForwardFn | None, payload: PayloadFn | None) -> Maker:
+    if payload is not None:
+        return from_submissions(payload)
     if forward_fn is None:
         raise TypeError("an orchestrator needs a forward_fn, or payload")
-    return forward_fn
+    return from_forward_fn(forward_fn)
 
 
 def _failed(closing: asyncio.Task[None]) -> bool:

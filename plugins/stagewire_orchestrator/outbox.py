@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable
 
 from stagewire import Clock, Closed, StageId
-from stagewire.codec import weigh
 from stagewire_orchestrator.options import Limits
 from stagewire_orchestrator.outputs import OrchOutput
 from stagewire_orchestrator.replicas import Replica
@@ -18,42 +17,68 @@ class Lane:
 
     Attributes:
         wire: The id of this use.
-        outputs: What waits, each with its weight.
+        outputs: What waits, each with its weight; few, so that a list is smaller and as fast as a deque.
         bytes: What that weighs.
-        flow: The replicas that hold themselves back, by stage; they are told of each output that was taken.
-        held: The replicas that are not read meanwhile, because they do not.
-        taken_at: When the client last took one.
+        taken_at: When the client last took one, if somebody looks at that.
         stale: How many turns in the common order belong to outputs that were purged.
     """
 
-    __slots__ = ("bytes", "flow", "held", "outputs", "stale", "taken_at", "wire")
+    __slots__ = ("_flow", "_held", "bytes", "outputs", "stale", "taken_at", "wire")
 
     def __init__(self, wire: str) -> None:
         self.wire = wire
-        self.outputs: deque[tuple[OrchOutput, int]] = deque()
+        self.outputs: list[tuple[OrchOutput, int]] = []
         self.bytes = 0
-        self.flow: dict[StageId | None, Replica] = {}
-        self.held: list[Replica] = []
         self.taken_at = 0.0
         self.stale = 0
+        self._flow: dict[StageId | None, Replica] | None = None
+        self._held: list[Replica] | None = None
+
+    def flows(self, replica: Replica) -> None:
+        """Have a replica that holds itself back told of each output that is taken."""
+        if self._flow is None:
+            self._flow = {}
+        self._flow[replica.stage] = replica
 
     def hold(self, replica: Replica) -> None:
-        """Stop reading a replica until the client has caught up with this request."""
-        if replica not in self.held:
-            self.held.append(replica)
+        """Stop reading a replica, which does not hold itself back, until the client has caught up."""
+        if self._held is None:
+            self._held = []
+        if replica not in self._held:
+            self._held.append(replica)
             replica.hold(self)
 
-    def unhold(self) -> None:
-        """Let every replica that this request held be read again."""
-        for replica in self.held:
+    def taken(self, output: OrchOutput, *, full: bool) -> None:
+        """The client took an output; whoever waited for that goes on."""
+        if self._held is not None and not full:
+            self._unhold()
+        if self._flow is not None and not output.finished:
+            replica = self._flow.get(output.stage_id)
+            if replica is not None and replica.credit is not None:
+                replica.credit(self.wire, 1)
+
+    def close(self) -> None:
+        """The request is over: nobody is held or told any more."""
+        self._flow = None
+        if self._held is not None:
+            self._unhold()
+
+    def _unhold(self) -> None:
+        for replica in self._held or ():
             replica.unhold(self)
-        self.held.clear()
+        self._held = None
 
 
 class Outbox:
-    """Puts are made by the dispatcher and never wait; any number of tasks take."""
+    """Puts are made by the dispatcher and never wait; any number of tasks take.
 
-    def __init__(self, limits: Limits, clock: Clock, on_terminal_taken: Callable[[], None]) -> None:
+    Args:
+        limits: The bounds.
+        on_terminal_taken: Called for each request whose last output was taken.
+        clock: The loop's time, where somebody looks at when outputs were taken.
+    """
+
+    def __init__(self, limits: Limits, on_terminal_taken: Callable[[], None], clock: Clock | None = None) -> None:
         self._limits = limits
         self._clock = clock
         self._on_terminal_taken = on_terminal_taken
@@ -69,9 +94,8 @@ class Outbox:
         """Whether the request has as many outputs or bytes waiting as it may."""
         return len(lane.outputs) >= self._limits.queued_outputs or lane.bytes >= self._limits.queued_bytes
 
-    def put(self, lane: Lane, output: OrchOutput) -> None:
-        """Append an output."""
-        weight = weigh(output.data)
+    def put(self, lane: Lane, output: OrchOutput, weight: int = 0) -> None:
+        """Append an output that weighs so much."""
         lane.outputs.append((output, weight))
         lane.bytes += weight
         self._order.append(lane)
@@ -83,7 +107,6 @@ class Outbox:
         self._stale += len(lane.outputs)
         lane.outputs.clear()
         lane.bytes = 0
-        lane.unhold()
         if self._stale > 64 + len(self._order) // 2:
             self._compact()
 
@@ -111,16 +134,14 @@ class Outbox:
         self._wake(all_of_them=True)
 
     def _take(self, lane: Lane) -> OrchOutput:
-        output, weight = lane.outputs.popleft()
+        output, weight = lane.outputs.pop(0)
         lane.bytes -= weight
-        lane.taken_at = self._clock()
-        if lane.held and not self.full(lane):
-            lane.unhold()
-        if output.finished:
-            if not output.cancelled:  # the slot of a cancelled request was given back when it was let go of
-                self._on_terminal_taken()
-        elif lane.flow and (replica := lane.flow.get(output.stage_id)) is not None and replica.credit is not None:
-            replica.credit(lane.wire, 1)
+        if self._clock is not None:
+            lane.taken_at = self._clock()
+        if output.finished and not output.cancelled:  # a cancelled request gave its slot back by itself
+            self._on_terminal_taken()
+        else:
+            lane.taken(output, full=self.full(lane))
         return output
 
     def _compact(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from stagewire import describe
 from stagewire_orchestrator.ready import ReadyQueue
 from stagewire_orchestrator.replicas import Replica
+from stagewire_orchestrator.tasks import own_task
 
 
 class Reader:
@@ -37,8 +38,7 @@ class Reader:
         try:
             await self._carry()
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if own_task().cancelling():
                 raise
             self._ready.post(self._on_lost, self._replica, "get_output was cancelled from inside")
         except Exception as error:  # noqa: BLE001 — a client may raise anything

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stagewire import StageId
@@ -87,6 +87,7 @@ class Replicas:
 
     def __init__(self, stages: Mapping[StageId, StageClient | Sequence[StageClient]]) -> None:
         self._by_stage = {stage: _replicas(stage, clients) for stage, clients in stages.items()}
+        self._lost = 0
 
     def __iter__(self) -> Iterator[Replica]:
         for replicas in self._by_stage.values():
@@ -94,16 +95,26 @@ class Replicas:
 
     def pick(self, stage: StageId) -> Replica | None:
         """Return the least loaded replica of the stage, and count the request; ``None`` when none is left (OR-11)."""
-        usable = [replica for replica in self._by_stage[stage] if replica.lost is None]
-        if not usable:
-            return None
+        usable = self._by_stage[stage]
+        if self._lost:
+            usable = [replica for replica in usable if replica.lost is None]
+            if not usable:
+                return None
         chosen = usable[0] if len(usable) == 1 else min(usable, key=_by_load)
         chosen.load += 1
         return chosen
 
-    def usable(self, stage: StageId) -> bool:
-        """Whether the stage has a replica left."""
-        return any(replica.lost is None for replica in self._by_stage[stage])
+    def lose(self, replica: Replica, cause: str) -> None:
+        """Use a replica no more."""
+        if replica.lost is None:
+            replica.lost = cause
+            self._lost += 1
+
+    def exhausted(self, stages: Iterable[StageId]) -> StageId | None:
+        """Return the first of the stages that has no replica left, if there is one."""
+        if not self._lost:
+            return None
+        return next((stage for stage in stages if all(each.lost is not None for each in self._by_stage[stage])), None)
 
     def why_lost(self, stage: StageId) -> str:
         """Say why the stage has no replica left."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from stagewire import StageId, describe, emit
+from stagewire import StageId, describe, emit, fallback_logger
 from stagewire_orchestrator.ledger import RequestState, StageRun
 from stagewire_orchestrator.outputs import OrchOutput, Terminal
 from stagewire_orchestrator.replicas import Replica
@@ -27,12 +29,27 @@ class Counters:
 
 
 class Reports:
-    """Counts, and emits the catalogue's events about requests and stages."""
+    """Counts, and emits the catalogue's events about requests and stages.
 
-    def __init__(self, log: FilteringBoundLogger) -> None:
-        self._log = log
+    Args:
+        log: Where events go; ``None`` is warnings on standard error, and costs nothing until there is one.
+
+    Attributes:
+        counters: What happened so far.
+        edges: The counts of each batch edge.
+        debug: Whether anybody sees events of the level debug.
+    """
+
+    def __init__(self, log: FilteringBoundLogger | None) -> None:
+        self._given = log
+        self._info = log is not None and log.is_enabled_for(logging.INFO)
+        self.debug = log is not None and log.is_enabled_for(logging.DEBUG)
         self.counters = Counters()
         self.edges: dict[str, dict[str, float]] = {}
+
+    @cached_property
+    def _log(self) -> FilteringBoundLogger:
+        return self._given or fallback_logger()
 
     def stats(self) -> dict[str, dict[str, float]]:
         """Return the counters of requests, and of each batch edge."""
@@ -42,11 +59,12 @@ class Reports:
     def admitted(self, state: RequestState) -> None:
         """A request was registered."""
         self.counters.admitted += 1
-        emit(self._log, "request.admitted", request_id=state.id)
+        if self.debug:
+            emit(self._log, "request.admitted", request_id=state.id)
 
     def ended(self, state: RequestState, output: OrchOutput, now: float) -> None:
         """A request has its terminal."""
-        seconds, counters = round(now - state.added_at, 6), self.counters
+        seconds, counters = round(max(0.0, now - state.added_at), 6), self.counters
         match output.terminal:
             case Terminal.ERROR:
                 counters.failed += 1
@@ -55,15 +73,16 @@ class Reports:
                 emit(self._log, "request.failed", request_id=state.id, **fields)
             case Terminal.CANCEL:
                 counters.cancelled += 1
-                emit(self._log, "request.cancelled", request_id=state.id, seconds=seconds)
+                if self._info:
+                    emit(self._log, "request.cancelled", request_id=state.id, seconds=seconds)
             case _:
                 counters.ended += 1
-                emit(self._log, "request.ended", request_id=state.id, seconds=seconds)
+                if self._info:
+                    emit(self._log, "request.ended", request_id=state.id, seconds=seconds)
 
     def submitted(self, state: RequestState, run: StageRun) -> None:
         """A stage has taken a request."""
-        if run.replica is not None:
-            run.replica.submitted += 1
+        if self.debug and run.replica is not None:
             emit(self._log, "stage.submitted", request_id=state.id, stage=run.node.id, replica=run.replica.number)
 
     def forwarded(self, state: RequestState, source: StageId, target: StageId, chunks: int) -> None:
@@ -72,24 +91,29 @@ class Reports:
         counts = self.edges.setdefault(edge, {"requests": 0, "chunks": 0})
         counts["requests"] += 1
         counts["chunks"] += chunks
-        emit(self._log, "stage.forwarded", request_id=state.id, edge=edge, chunks=chunks)
+        if self.debug:
+            emit(self._log, "stage.forwarded", request_id=state.id, edge=edge, chunks=chunks)
 
     def stage_ended(self, state: RequestState, run: StageRun, now: float) -> None:
         """A stage has ended for a request."""
-        replica = run.replica.number if run.replica is not None else None
-        fields: dict[str, Any] = {"outputs": run.outputs, "seconds": round(now - run.started_at, 6)}
-        emit(self._log, "stage.ended", request_id=state.id, stage=run.node.id, replica=replica, **fields)
+        if self.debug:
+            replica = run.replica.number if run.replica is not None else None
+            fields: dict[str, Any] = {"outputs": run.outputs, "seconds": round(now - run.started_at, 6)}
+            emit(self._log, "stage.ended", request_id=state.id, stage=run.node.id, replica=replica, **fields)
 
     def late(self, replica: Replica, output: Any) -> None:
         """An output belongs to no live request, or to a stage that has ended or was never submitted (OR-6)."""
         self.counters.dropped_outputs += 1
-        wire = getattr(output, "request_id", None)
-        emit(self._log, "request.late_output", request_id=wire, stage=replica.stage, replica=replica.number)
+        if self.debug:
+            wire = getattr(output, "request_id", None)
+            emit(self._log, "request.late_output", request_id=wire, stage=replica.stage, replica=replica.number)
 
     def dropped_for_client(self, state: RequestState, replica: Replica) -> None:
         """An output was dropped because the client is slow."""
         self.counters.dropped_for_client += 1
-        emit(self._log, "request.output_dropped", request_id=state.id, stage=replica.stage, replica=replica.number)
+        if self.debug:
+            ids: dict[str, Any] = {"request_id": state.id, "stage": replica.stage, "replica": replica.number}
+            emit(self._log, "request.output_dropped", **ids)
 
     def slow_release(self, state: RequestState, seconds: float) -> None:
         """Some stage still holds a request that has ended."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from stagewire import Clock
 from stagewire_orchestrator.door import Door
 from stagewire_orchestrator.ledger import RequestState
 from stagewire_orchestrator.options import Limits
@@ -27,7 +26,6 @@ class Shared:
 
     Attributes:
         limits: The bounds.
-        clock: The loop's time.
         spawn: Starts further tasks.
         door: Admission.
         ready: The dispatcher's queue.
@@ -38,7 +36,6 @@ class Shared:
     """
 
     limits: Limits
-    clock: Clock
     spawn: Spawn
     door: Door
     ready: ReadyQueue
