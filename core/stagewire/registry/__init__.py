@@ -1,5 +1,6 @@
 """The plugins: found, imported one by one, validated, and offered by name. Discovery never raises; using may."""
 
+from stagewire.registry.admission import Entry
 from stagewire.registry.axes import AXES, noun
 from stagewire.registry.candidates import Candidate, given, installed_candidates
 from stagewire.registry.catalog import Catalog
@@ -12,6 +13,7 @@ __all__ = [
     "BLOCK_VARIABLE",
     "Candidate",
     "Catalog",
+    "Entry",
     "PluginRecord",
     "PluginState",
     "Selection",

@@ -1,0 +1,112 @@
+"""The program: finds the commands, runs one, and turns whatever happens into lines and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+import click
+
+from stagewire.cli.exits import HELP, Exit
+from stagewire.cli.faults import lines_of, status_of
+from stagewire.cli.options import Group
+from stagewire.cli.program import Program
+from stagewire.cli.watchdog import Watchdog
+from stagewire.errors import PluginError
+
+EXIT_GRACE = 10.0
+"""Seconds that the interpreter has to end after the program has; a thread that a stage left behind may hold it up."""
+
+
+def main() -> int:
+    """Run the program on the process's arguments, and return its exit status. Does not hang at the end."""
+    watchdog = Watchdog(Exit.FORCED)
+    watchdog.start()
+    status = invoke(sys.argv[1:], watchdog=watchdog)
+    watchdog.arm(EXIT_GRACE, "a thread that was left behind")
+    return status
+
+
+def invoke(
+    arguments: Sequence[str],
+    *,
+    environ: Mapping[str, str] = os.environ,
+    extra_plugins: Mapping[str, object] | None = None,
+    watchdog: Watchdog | None = None,
+) -> int:
+    """Run the program on the arguments, and return its exit status. Raises nothing."""
+    program = Program(environ, extra_plugins, watchdog or Watchdog(Exit.FORCED))
+    for stream in (sys.stdout, sys.stderr):
+        _escape_what_cannot_be_encoded(stream)
+    try:
+        return _flushed(_run(program, list(arguments)))
+    except BrokenPipeError:
+        _silence(sys.stdout)
+        return Exit.BROKEN_PIPE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+
+
+def _run(program: Program, arguments: list[str]) -> int:
+    try:
+        result = stagewire_group.main(arguments, prog_name="stagewire", standalone_mode=False, obj=program)
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except click.Abort:
+        return Exit.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 — the last place that can say what happened
+        return _report(error, debug=program.debug)
+    return result if isinstance(result, int) else Exit.OK
+
+
+def _report(error: Exception, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    for line in lines_of(error):
+        click.echo(line, err=True)
+    return status_of(error)
+
+
+class _FromPlugins(Group):
+    """Takes its commands from the catalog."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [str(command.name) for command in ctx.ensure_object(Program).catalog.commands()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        try:
+            return ctx.ensure_object(Program).catalog.command(cmd_name)
+        except PluginError as error:
+            if ctx.resilient_parsing:  # the shell completes a name
+                return None
+            raise click.UsageError(str(error), ctx) from error
+
+
+@click.group(cls=_FromPlugins, epilog=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="stagewire", message="%(prog)s %(version)s")
+def stagewire_group() -> None:
+    """Wire stages into pipelines: check a pipeline's file, look at it, and run it."""
+
+
+def _flushed(status: int) -> int:
+    sys.stdout.flush()
+    return status
+
+
+def _silence(stream: TextIO) -> None:
+    """Send the rest of a stream whose reader has gone to nowhere, so that the interpreter does not stumble at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, stream.fileno())
+    finally:
+        os.close(nowhere)
+
+
+def _escape_what_cannot_be_encoded(stream: object) -> None:
+    """Let a file name that the terminal's encoding does not have be written escaped instead of ending the program."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")

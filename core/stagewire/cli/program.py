@@ -1,0 +1,61 @@
+"""What the commands of one invocation share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import click
+
+import stagewire
+from stagewire.cli import plugin
+from stagewire.cli.watchdog import Watchdog
+from stagewire.registry import Catalog, given
+from stagewire.spec.hooks import PROJECT
+
+if TYPE_CHECKING:
+    from stagewire.app import App
+    from stagewire.config import Config
+
+
+class Program:
+    """One invocation of ``stagewire``: its environment, its plugins, and an App made when a command asks for it.
+
+    Args:
+        environ: The environment.
+        extra_plugins: Plugin objects beside those that are installed.
+        watchdog: Guards the parts that may hang.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], extra_plugins: Mapping[str, object] | None, watchdog: Watchdog
+    ) -> None:
+        self.environ = environ
+        self.watchdog = watchdog
+        self.debug = False
+        self._extra_plugins = extra_plugins or {}
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The plugins. What one prints at import goes to standard error: standard output is the command's."""
+        core = given({"core": plugin}, PROJECT, stagewire.__version__)
+        with redirect_stdout(sys.stderr):
+            return Catalog.discover(environ=self.environ, extra_plugins=self._extra_plugins, built_in=core)
+
+    @cached_property
+    def app(self) -> App:
+        """The App."""
+        from stagewire.app import App  # noqa: PLC0415 — `--help` needs no asyncio and no configuration loader
+
+        return App(self.catalog, environ=self.environ)
+
+    def load(self, config: str, overlays: Sequence[str]) -> Config:
+        """Load a configuration with its overlays. Raises `ConfigError`."""
+        return self.app.load([config, *overlays])
+
+
+pass_program = click.make_pass_decorator(Program)
+"""Gives a command function the `Program` as its first argument."""
