@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from stagewire.config.findings import MOST_PROBLEMS, Findings
+from stagewire.config.document import MOST_PROBLEMS
+from stagewire.config.findings import Findings
 from stagewire.config.models import BlockNotes, UnresolvedBlockError, UseBlock
 from stagewire.config.shape import field_places, model_keys
 from stagewire.config.tree import LIMITS, Where

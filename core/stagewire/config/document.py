@@ -13,6 +13,9 @@ from stagewire.config.overlay import overlay
 from stagewire.config.tree import Entry, Node, Where
 from stagewire.errors import ConfigError, Location, Problem
 
+MOST_PROBLEMS = 200
+"""More faults than this are counted, not described: nobody reads them, and describing each costs time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -77,7 +80,7 @@ def load_document(paths: Sequence[Path], environ: Mapping[str, str] = os.environ
     """
     reading = read_document(paths, environ)
     if reading.document is None or reading.problems:
-        raise ConfigError(in_file_order(reading.problems, paths))
+        raise ConfigError(arrange(reading.problems, paths))
     return reading.document
 
 
@@ -97,8 +100,17 @@ def read_document(paths: Sequence[Path], environ: Mapping[str, str]) -> Reading:
     return Reading(flattener.document, _distinct(problems + flattener.problems), frozenset(flattener.faulty))
 
 
-def in_file_order(problems: Sequence[Problem], paths: Sequence[Path]) -> list[Problem]:
-    """Sort by file, line and column; what has no place comes last. Faults of one place keep their order."""
+def arrange(problems: Sequence[Problem], paths: Sequence[Path], more: int = 0) -> list[Problem]:
+    """Sort by file, line and column, and cut to ``MOST_PROBLEMS``; what has no place comes last.
+
+    Faults of one place keep their order. ``more`` were found that are not described.
+    """
+    problems = _in_file_order(problems, paths)
+    more += max(0, len(problems) - MOST_PROBLEMS)
+    return problems[:MOST_PROBLEMS] + [Problem(f"{more} more faults; mend these first")] * bool(more)
+
+
+def _in_file_order(problems: Sequence[Problem], paths: Sequence[Path]) -> list[Problem]:
     order: dict[Path | str, int] = {}
     for number, path in enumerate(paths):
         order.setdefault(path, number)
@@ -111,8 +123,11 @@ def in_file_order(problems: Sequence[Problem], paths: Sequence[Path]) -> list[Pr
 
 
 def _distinct(problems: Sequence[Problem]) -> list[Problem]:
-    """A fault in an anchor is met again at each alias: the same place, the same message."""
-    return list({(problem.location, problem.message): problem for problem in reversed(problems)}.values())[::-1]
+    """A fault in an anchor is met again at each alias: the same place, key and message, under another path."""
+    first: dict[object, Problem] = {}
+    for problem in problems:
+        first.setdefault((problem.location, problem.path[-1:], problem.message), problem)
+    return list(first.values())
 
 
 class _Flattener:

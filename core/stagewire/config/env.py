@@ -33,10 +33,11 @@ class Filled:
 class Filler:
     """Fills in references. All that one filler takes from the environment together is at most ``budget`` characters."""
 
-    def __init__(self, environ: Mapping[str, str], budget: int = 1024 * 1024) -> None:
+    def __init__(self, environ: Mapping[str, str], budget: int = 1024 * 1024, hints: int = 50) -> None:
         self._environ = environ
         self._budget = budget
         self._left = budget
+        self._hints = hints  # comparing a name with the whole environment takes time
 
     def fill(self, text: str) -> Filled:
         """Fill in every reference of ``text``. A reference at fault stays as it is written."""
@@ -69,7 +70,9 @@ class Filler:
         return value
 
     def _unset(self, name: str) -> str:
-        remedy = did_you_mean(name, self._environ) or "; set it, or write ${env:NAME:-default}"
+        self._hints -= 1
+        close = did_you_mean(name, self._environ) if self._hints >= 0 else ""
+        remedy = close or "; set it, or write ${env:NAME:-default}"
         return f"environment variable {bounded(name, 60)!r} is not set{remedy}"
 
 

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from stagewire.config.document import Document, Reading, in_file_order
+from stagewire.config.document import MOST_PROBLEMS, Document, Reading, arrange
 from stagewire.config.redact import masked
 from stagewire.config.tree import Where
 from stagewire.errors import ConfigError, Problem, bounded
-
-MOST_PROBLEMS = 200
-"""More faults than this are counted, not described: nobody reads them, and describing each costs time."""
 
 MOST_CHARACTERS = 1_000
 """The most that one message has."""
@@ -63,10 +60,7 @@ class Findings:
         """Raise `ConfigError` with every fault, in the order of the files, if there is one."""
         if not self._problems:
             return
-        problems = in_file_order(self._problems, paths)
-        if self._more or len(problems) > MOST_PROBLEMS:
-            left_out = self._more + max(0, len(problems) - MOST_PROBLEMS)
-            problems = [*problems[:MOST_PROBLEMS], Problem(f"{left_out} more faults; mend these first")]
+        problems = arrange(self._problems, paths, self._more)
         raise ConfigError([self._shown(problem) for problem in problems]) from self.cause
 
     def _shown(self, problem: Problem) -> Problem:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from stagewire.config.blocks import Resolver
-from stagewire.config.document import Document, in_file_order, read_document
+from stagewire.config.document import Document, arrange, read_document
 from stagewire.config.findings import Findings
 from stagewire.config.models import KVBlock, LeaseBlock, LoggingOptions, Sections, TransportBlock
 from stagewire.config.validate import Checked, validate
@@ -67,7 +67,7 @@ def load_config(paths: Sequence[Path], catalog: Catalog, *, environ: Mapping[str
     """
     reading = read_document(paths, environ)
     if reading.document is None:
-        raise ConfigError(in_file_order(reading.problems, paths))
+        raise ConfigError(arrange(reading.problems, paths))
     findings = Findings(reading.document, reading)
     parts = _Parts(reading.document, catalog, findings)
     parts.resolve(Resolver(catalog, findings))

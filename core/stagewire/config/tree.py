@@ -47,7 +47,7 @@ class Node:
 class Limits:
     """What one file may hold. Anchors count as often as they are used, which is what stops a YAML bomb."""
 
-    bytes: int = 1024 * 1024
+    bytes: int = 512 * 1024
     values: int = 50_000
     depth: int = 64
     key: int = 256

@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from stagewire.config.document import MOST_PROBLEMS
 from stagewire.config.faults import Fault, faults_of
-from stagewire.config.findings import MOST_PROBLEMS, Findings
+from stagewire.config.findings import Findings
 from stagewire.config.models import BlockNotes
 from stagewire.config.redact import maskable, masked
 from stagewire.config.salvage import salvage

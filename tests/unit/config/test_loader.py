@@ -10,7 +10,7 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from stagewire import ConfigError, Options, PluginError, Problem, Provider, StageBlock, UseBlock
 from stagewire.config import Config, UnresolvedBlockError
-from stagewire.config.findings import MOST_PROBLEMS
+from stagewire.config.document import MOST_PROBLEMS
 from stagewire.registry import Catalog
 
 Faults = Callable[..., list[str]]
@@ -73,6 +73,14 @@ def test_every_level_of_fault_comes_at_once_in_file_order(faults: Faults) -> Non
 def test_provider_faults_come_together_with_faults_that_leave_no_model(faults: Faults) -> None:
     found = faults(HEAD + "stages:\n  x: {use: tone, wpm: fast}\nedges: 5\nspare: [{use: nothing}]\n")
     assert [fault.split(": ")[1] for fault in found] == ["stages.x.wpm", "edges", "spare[0].use"]
+
+
+def test_faults_of_one_place_are_all_told_and_those_of_an_anchor_once(faults: Faults) -> None:
+    assert faults(HEAD + "stages:\n  x: &x {use: tone, wpm: a}\n  y: *x\nedges: [{}]\n") == [
+        "a.yaml:4:26: stages.x.wpm: must be an integer, got 'a'",
+        "a.yaml:6:9: edges[0].from: is required",
+        "a.yaml:6:9: edges[0].to: is required",
+    ]
 
 
 def test_a_missing_section_points_at_its_owner(faults: Faults) -> None:

@@ -215,7 +215,7 @@ BOMBS: dict[str, tuple[str, str]] = {
         "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 100)),
         "a.yaml:64:12: is nested deeper than 64 levels",
     ),
-    "large": ("#" * (LIMITS.bytes + 1), "a.yaml:1:1: is larger than 1,048,576 bytes; is it a configuration?"),
+    "large": ("#" * (LIMITS.bytes + 1), "a.yaml:1:1: is larger than 524,288 bytes; is it a configuration?"),
 }
 
 
