@@ -34,7 +34,7 @@ def explain(value: Any, max_depth: int, check_leaf: Callable[[Any], None]) -> st
         if reason is not None:
             return f"{format_path(path[:10])}{'…' if len(path) > 10 else ''}: {reason}"  # noqa: PLR2004 — enough to find it
         todo.extend(reversed([((*path, key), inner) for key, inner in _items(item)]))
-    return "payload: it changed while it was being encoded"
+    return "payload: it changed while it was being encoded, or the call stack is full"
 
 
 def _items(value: Any) -> Iterator[tuple[str | int, Any]]:
