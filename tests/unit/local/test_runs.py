@@ -65,7 +65,6 @@ class StreamMachine(RuleBasedStateMachine):
         item = self.stream.take(chunk)
         assert item is not None
         assert item.message is what
-        assert self.stream.take(chunk) is None or self.wanted
 
     @rule(chunk=st.integers(0, 5))
     def take_something_absent(self, chunk: int) -> None:
@@ -86,7 +85,7 @@ class StreamMachine(RuleBasedStateMachine):
         assert self.stream.ended == (not self.wanted and (self.unwanted or (self.next == 0 and self.run > 0)))
 
 
-StreamMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+StreamMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
 TestStream = StreamMachine.TestCase
 
 
