@@ -1,0 +1,89 @@
+"""The live state as a table for a terminal, readable at 80 columns (CSP-16)."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from stagewire_csp.findings import Finding
+from stagewire_csp.snapshot import PermitState, SideState, Snapshot
+
+if TYPE_CHECKING:  # whoever has no terminal does not wait for rich to be imported
+    from rich.console import Console, Group
+
+BAR = 10
+"""Cells of a bar."""
+
+
+def render(state: Snapshot, findings: tuple[Finding, ...] = ()) -> Group:
+    """Return the state as a table, and beneath it what is wrong. A pure function."""
+    from rich.console import Group  # noqa: PLC0415 — see above
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(title=f"{state.pairs} pairs in {_seconds(state.uptime)}", title_justify="left", expand=False)
+    for column in ("", "held", "of", "wait", "", "stock", "oldest", "gate", "spent", "lost"):
+        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
+    table.add_row("T", *_permits(state.t.slots), *_stock(state.t))
+    table.add_row("Q", *_permits(state.q.slots), *_stock(state.q))
+    table.add_row("physical", *_permits(state.physical))
+    table.add_row("pending", *_permits(state.q_pending))
+    table.add_row("claims", str(state.reserved), "", str(state.claims), _age(state.claim_age))
+    warnings = [Text(f"! {finding.text}", style="yellow") for finding in findings]
+    return Group(table, *warnings)
+
+
+def _permits(state: PermitState) -> tuple[str, str, str, str]:
+    full = round(BAR * state.held / state.cap)
+    return str(state.held), str(state.cap), str(state.waiting), "█" * full + "░" * (BAR - full)
+
+
+def _stock(side: SideState) -> tuple[str, str, str, str, str]:
+    gate = "open" if side.gate_open else "shut"
+    return str(side.depth), _age(side.age), gate, str(side.consumed), str(side.written_off + side.expired)
+
+
+def _age(seconds: float | None) -> str:
+    return "" if seconds is None else _seconds(seconds)
+
+
+def _seconds(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{seconds:.1f}s"
+
+
+class LiveView:
+    """Shows the state on a terminal while a run works; does nothing when the console is no terminal.
+
+    ``with LiveView(console) as view: await CspRuntime(…, on_beat=view.show).run()``. A console shows one live display
+    at a time: beside a progress bar, put `render` into that instead.
+
+    Args:
+        console: Where to show it. Default: standard error.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console  # noqa: PLC0415 — see above
+        from rich.live import Live  # noqa: PLC0415
+
+        console = console or Console(stderr=True)
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def show(self, state: Snapshot, findings: tuple[Finding, ...] = ()) -> None:
+        """Show this state."""
+        if self._live is not None:
+            self._live.update(render(state, findings), refresh=True)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
