@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stagewire.cli.schema_text import option_lines
+from stagewire.cli.schema_text import option_lines, options_schema
 from stagewire.errors import PluginError
 from stagewire.registry import AXES, Catalog, Entry, PluginRecord, noun
 from stagewire.spec.provider import Axis
@@ -77,13 +77,14 @@ def _of_plugin(plugin: PluginRecord) -> Description:
 
 def _of_entry(axis: Axis, entry: Entry) -> Description:
     provider = entry.provider
+    schema = options_schema(provider.options)
     lines = [
         f"{noun(axis)} {provider.name}",
         INDENT + provider.summary,
         f"{INDENT}{'from':<16}{entry.plugin}",
         *([f"{INDENT}{'can':<16}{', '.join(sorted(provider.capabilities))}"] if provider.capabilities else []),
         *([INDENT + entry.lacks] if entry.lacks else []),
-        *(INDENT + line for line in option_lines(provider.options)),
+        *(INDENT + line for line in option_lines(schema)),
     ]
     data = {
         "what": noun(axis),
@@ -94,6 +95,6 @@ def _of_entry(axis: Axis, entry: Entry) -> Description:
         "usable": entry.lacks is None,
         "lacks": entry.lacks,
         "capabilities": sorted(provider.capabilities),
-        "options": provider.options.model_json_schema(),
+        "options": schema,
     }
     return Description(data, lines)

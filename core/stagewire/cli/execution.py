@@ -21,12 +21,13 @@ from stagewire.cli.progress import Observe, bar, ignore
 from stagewire.config import Config
 from stagewire.errors import ConfigError, Problem
 from stagewire.lifecycle import ForcedStop, StopSignal
+from stagewire.running import GRACE
 from stagewire.spec.pipeline import Job, RunReport
 
-BEYOND_DEADLINE = 15.0
+BEYOND_DEADLINE = GRACE + 2.0
 """Seconds that a stop has beyond its deadline, to be forced in order, before the process is ended as it is."""
 
-TEARDOWN = 15.0
+TEARDOWN = 10.0
 """Seconds that the event loop has to end once the run has."""
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import select
 import stat
+import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -113,13 +115,19 @@ def open_input(path: str) -> FileInput:
     """
     name = "<stdin>" if path == "-" else path
     try:
-        fd = os.dup(0) if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _standard_input() if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise click.BadParameter(f"{name}: {_reason(error)}", param_hint="--input") from error
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         os.close(fd)
         raise click.BadParameter(f"{name} is a directory; name a file, or - for standard input", param_hint="--input")
     return FileInput(fd, name)
+
+
+def _standard_input() -> int:
+    if sys.stdin is None:  # closed at the start; by now descriptor 0 may be anything
+        raise OSError(errno.EBADF, "it is closed")
+    return os.dup(0)
 
 
 def _reason(error: OSError) -> str:

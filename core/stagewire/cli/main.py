@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 import click
+from click.shell_completion import shell_complete
 
 from stagewire.cli.exits import HELP, Exit
 from stagewire.cli.faults import lines_of, status_of
@@ -17,7 +18,10 @@ from stagewire.cli.program import Program
 from stagewire.cli.watchdog import Watchdog
 from stagewire.errors import PluginError
 
-EXIT_GRACE = 10.0
+COMPLETE_VARIABLE = "_STAGEWIRE_COMPLETE"
+"""What a shell sets that asks for completion: ``eval "$(_STAGEWIRE_COMPLETE=bash_source stagewire)"``."""
+
+EXIT_GRACE = 5.0
 """Seconds that the interpreter has to end after the program has; a thread that a stage left behind may hold it up."""
 
 
@@ -52,13 +56,23 @@ def invoke(
 
 def _run(program: Program, arguments: list[str]) -> int:
     try:
-        result = stagewire_group.main(arguments, prog_name="stagewire", standalone_mode=False, obj=program)
-    except (BrokenPipeError, KeyboardInterrupt):
+        return _dispatch(program, arguments)
+    except BrokenPipeError:
         raise
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.Abort:
         return Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001 — the last place that can say what happened
         return _report(error, debug=program.debug)
+
+
+def _dispatch(program: Program, arguments: list[str]) -> int:
+    """Do what `click.Command.main` does, except that errors come out as they are."""
+    if instruction := program.environ.get(COMPLETE_VARIABLE):
+        return shell_complete(stagewire_group, {"obj": program}, "stagewire", COMPLETE_VARIABLE, instruction)
+    with stagewire_group.make_context("stagewire", arguments, obj=program) as context:
+        result = stagewire_group.invoke(context)
     return result if isinstance(result, int) else Exit.OK
 
 

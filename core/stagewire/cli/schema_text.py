@@ -1,4 +1,4 @@
-"""An options model in words: one line for each option."""
+"""An options model as a schema and in words."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PydanticUserError
 
 
-def option_lines(model: type[BaseModel]) -> Iterator[str]:
-    """Give a line for each option of the model: its name, its type, its default, and what it does."""
-    schema = model.model_json_schema()
+def options_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema of an options model; an empty one when its types have none."""
+    try:
+        return model.model_json_schema()
+    except PydanticUserError:
+        return {}
+
+
+def option_lines(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Give a line for each option: its name, its type, its default, and what it does."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     if not properties:
-        yield "no options"
+        yield "no options" if schema else "options that cannot be described"
         return
     required = set(schema.get("required", ()))
     yield "options"

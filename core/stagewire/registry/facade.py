@@ -112,7 +112,7 @@ def _check_provider(provider: object) -> None:
         raise PluginError(f"it returned a {type(provider).__name__} in its list; it takes Provider objects only")
     faults = {
         "a name without spaces": _is_name(provider.name),
-        "an options model derived from stagewire.Options": _is_model(provider.options),
+        "an options model derived from stagewire.Options, all of whose types exist": _is_model(provider.options),
         "a callable factory": callable(provider.factory),
     }
     for wanted, given in faults.items():
@@ -125,7 +125,11 @@ def _is_name(name: object) -> bool:
 
 
 def _is_model(options: object) -> bool:
-    return inspect.isclass(options) and issubclass(options, BaseModel)
+    if not (inspect.isclass(options) and issubclass(options, BaseModel)):
+        return False
+    if options.__pydantic_complete__ or options.model_config.get("defer_build"):
+        return True
+    return options.model_rebuild(raise_errors=False) is not False
 
 
 def _check_command(command: object) -> None:

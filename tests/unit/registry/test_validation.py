@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stagewire import Provider, hookimpl
+from stagewire import Options, Provider, hookimpl
 
 
 def reason(make: Any, plugin: object) -> str:
@@ -65,6 +65,10 @@ def test_a_hook_may_be_a_generator(make: Any, states: Any) -> None:
     assert states(make.catalog(make.candidate("echo", make.plugin(stagewire_stages=stages)))) == ["echo:loaded"]
 
 
+class Unfinished(Options):
+    missing: NoSuchType  # type: ignore[name-defined]  # noqa: F821 — that is the fault
+
+
 async def _coroutine() -> list[Any]:
     return []
 
@@ -91,6 +95,7 @@ def test_a_hook_that_returns_something_else_is_told(make: Any, hook: Any, expect
         ({"name": ""}, "needs a name without spaces"),
         ({"name": None}, "needs a name without spaces"),
         ({"options": dict}, "needs an options model derived from stagewire.Options"),
+        ({"options": Unfinished}, "all of whose types exist"),
         ({"factory": "no"}, "needs a callable factory"),
     ],
 )
