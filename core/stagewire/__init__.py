@@ -29,7 +29,7 @@ from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
 from stagewire.spec.lease import Lease, LeaseBackend
 from stagewire.spec.pipeline import Failure, InputStream, Job, OutputFile, Pipeline, Progress, RunReport
 from stagewire.spec.provider import BuildContext, Clock, Extra, Factory, Options, Provider
-from stagewire.spec.stage import Consumer, Producer, Requester, Stage, StageContext, StageRequest
+from stagewire.spec.stage import Consumer, Producer, Requester, Stage, StageContext, StageRequest, To
 from stagewire.spec.transport import (
     DEAD_DELIVERIES,
     DEAD_MAILBOX,
@@ -109,6 +109,7 @@ __all__ = [
     "StageRequest",
     "StagewireError",
     "StillHeld",
+    "To",
     "Transport",
     "TransportBlock",
     "TransportError",

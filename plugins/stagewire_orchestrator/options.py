@@ -37,6 +37,16 @@ class Limits(Options):
     )
 
 
+class EdgeLimits(Options):
+    """Bounds of a chunk edge, for each request, at either end of it."""
+
+    window: PositiveInt = Field(64, description="Chunks of one request that wait at each end of a chunk edge.")
+    window_bytes: ByteSize = Field(ByteSize(MIB), gt=0, description="Bytes of one request that wait there, likewise.")
+    stall: PositiveFloat | None = Field(
+        None, description="Seconds for which a chunk edge may be silent before the request fails; none: for ever."
+    )
+
+
 class Clocks(Options):
     """The four clocks of each request (OR-17), in seconds; ``None`` never fires. The error names the stage."""
 

@@ -56,6 +56,14 @@ class StageRequest:
     inputs_by_stage: Mapping[StageId, Sequence[Any]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class To:
+    """A chunk that is for one successor only: yield ``To("branch", chunk)`` in a stage whose route is ``named``."""
+
+    stage: StageId
+    chunk: Any
+
+
 @runtime_checkable
 class Stage(Protocol):
     """A stage: many requests may be in ``process`` at once, all on the event loop that opened it.
