@@ -106,11 +106,14 @@ def _in_value(value: Any, at: Where, known: Container[Where]) -> Iterator[_Found
 def _in_notes(notes: BlockNotes, data: dict[str, Any], at: Where) -> Iterator[_Found]:
     """The blocks that validation met. A note whose data a validator made itself has no place, and is left out."""
     places = dict(_places(data, at))
+    met: dict[int, tuple[dict[str, Any], list[type[UseBlock]]]] = {}
     for kind, value in notes:
-        place = places.pop(id(value), None)  # a union tries several kinds of block on the same data
-        if place is not None and isinstance(value, dict):
-            own = model_keys(kind)
-            yield _Found(place, kind, value.get("use"), {key: value[key] for key in value if key not in own})
+        if id(value) in places and isinstance(value, dict):
+            met.setdefault(id(value), (value, []))[1].append(kind)
+    for number, (value, kinds) in met.items():
+        own = {key for kind in kinds for key in model_keys(kind)}  # of a union, it is not known which was meant
+        values = {key: item for key, item in value.items() if key not in own}
+        yield _Found(places[number], kinds[0], value.get("use"), values)
 
 
 def _places(value: Any, at: Where) -> Iterator[tuple[int, Where]]:

@@ -31,9 +31,6 @@ def admit(schema: Any) -> Any:
         kept = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
         bare = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
         return {**kept, "anyOf": [bare, dict(REFERENCE)]}
-    if any(_refuses(member) for member in schema.get("anyOf", ())):
-        members = [member if _refuses(member) else admit(member) for member in schema["anyOf"]]
-        return {**schema, "anyOf": [*members, dict(REFERENCE)]}
     return {keyword: _admit_in(keyword, value) for keyword, value in schema.items()}
 
 

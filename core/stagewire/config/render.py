@@ -21,8 +21,10 @@ from stagewire.config.shape import field_places
 from stagewire.config.tree import Where
 from stagewire.errors import Location
 
-_PLAIN = re.compile(r"[^\W_][^\x00-\x1f\x7f:#{}\[\],&*!|>'\"%@`]*(?<! )")
-"""Texts that need no quotes in YAML; a cautious choice."""
+_PLAIN = re.compile(r"[^\W\d_][^\x00-\x1f\x7f:#{}\[\],&*!|>'\"%@`]*(?<! )")
+"""Texts that need no quotes in YAML; a cautious choice, as for readers of older YAML (see ``_OLD_TRUTHS``)."""
+
+_OLD_TRUTHS = frozenset({"y", "n", "yes", "no", "on", "off"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,9 @@ def _text(value: Any) -> str:
     plain = to_jsonable_python(value, fallback=str)
     if isinstance(plain, str):
         text = without_passwords(plain)
-        unquoted = _PLAIN.fullmatch(text) and isinstance(resolve(text), str)
-        return text if unquoted else json.dumps(text, ensure_ascii=False)
+        return text if _needs_no_quotes(text) else json.dumps(text, ensure_ascii=False)
     return json.dumps(plain, ensure_ascii=False, default=str)
+
+
+def _needs_no_quotes(text: str) -> bool:
+    return bool(_PLAIN.fullmatch(text)) and isinstance(resolve(text), str) and text.lower() not in _OLD_TRUTHS

@@ -34,7 +34,7 @@ class Tone(Options):
     @classmethod
     def _title(cls, value: str | None) -> str | None:
         if value == "Untitled":
-            raise ValueError("is no title; say what it is")
+            raise ValueError(f"{value!r} is no title; say what it is")
         return value
 
 
@@ -89,7 +89,7 @@ class Edge(Options):
     """An edge, whose key ``from`` is no Python name. ``a -> b`` is its short form."""
 
     source: str = Field(alias="from")
-    target: str = Field(alias="to")
+    target: str = Field(alias="to", max_length=9)
 
     @model_validator(mode="before")
     @classmethod

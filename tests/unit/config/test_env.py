@@ -111,8 +111,17 @@ def test_a_missing_variable_is_located_and_hides_no_other_fault_and_causes_none(
     ]
 
 
+def test_a_missing_variable_does_not_hide_that_its_key_is_unknown(faults: Faults) -> None:
+    assert [fault.partition(": ")[2][:30] for fault in faults(HEAD + "stages: {}\nstagez: '${env:NONE}'\n")] == [
+        "stagez: unknown key; did you m",
+        "stagez: environment variable '",
+    ]
+
+
 def test_a_value_from_the_environment_is_named_and_not_shown(faults: Faults) -> None:
     environ = {"SPEED": "hunter2", "TITLE": "Untitled"}
+    found = faults(HEAD + "stages: {x: {use: tone, title: '${env:TITLE}'}}\n", environ=environ)
+    assert found == ["a.yaml:3:32: stages.x.title: '**********' is no title; say what it is"]
     found = faults(HEAD + "stages:\n  x: {use: tone, wpm: '${env:SPEED}', shape: 'a${env:SPEED}'}\n", environ=environ)
     assert found == [
         "a.yaml:4:23: stages.x.wpm: must be an integer, got the value of environment variable SPEED",

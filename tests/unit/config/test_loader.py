@@ -273,5 +273,7 @@ def test_blocks_of_several_types_on_the_same_data_are_told_once(faults: Faults, 
         size: int
 
     catalog = kinds(make_provider, make_provider("k", Either), make_provider("s"))
-    found = faults("version: 1\npipeline: k\npart: {use: t}\n", using=catalog)
+    found = faults("version: 1\npipeline: k\npart: {use: t, speed: 1}\n", using=catalog)
     assert [fault.split(":")[3] for fault in found] == [" size", " part.use"]
+    found = faults("version: 1\npipeline: k\npart: {use: s, speed: 1}\n", using=catalog)
+    assert [fault.split(":")[3] for fault in found] == [" size"]

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagewire.config import Config, load_document
+from stagewire.config import Config, load_config, load_document
+from stagewire.registry import Catalog
 
 Faults = Callable[..., list[str]]
 HEAD = "version: 1\npipeline: flow\n"
@@ -125,8 +126,17 @@ def test_an_overlay_may_delete_a_fault(load: Callable[..., Config]) -> None:
     assert config.options.stages["x"].options.wpm == 20  # type: ignore[attr-defined]
 
 
-def test_name_and_base_come_from_the_first_and_the_last_file(load: Callable[..., Config], folder: Path) -> None:
-    config = load(HEAD + "stages: {}\n", "limits: {requests: 3}\n")
-    assert config.name == "a"
-    assert config.base == folder
-    assert config.document.files == (folder / "a.yaml", folder / "b.yaml")
+def test_a_value_at_fault_deletes_nothing(faults: Faults) -> None:
+    found = faults(HEAD + "stages: {x: {use: tone}}\n", "stages: *nothing\n")
+    assert found == ["b.yaml:1:9: stages: alias '*nothing' has no anchor '&nothing' before it"]
+
+
+def test_name_and_base_come_from_the_first_and_the_last_file(tmp_path: Path, catalog: Catalog) -> None:
+    base, site = tmp_path / "flow.yaml", tmp_path / "site" / "here.yaml"
+    site.parent.mkdir()
+    base.write_text(HEAD + "stages: {}\n")
+    site.write_text("limits: {requests: 3}\n")
+    config = load_config([base, site], catalog, environ={})
+    assert config.name == "flow"
+    assert config.base == site.parent
+    assert config.document.files == (base, site)
