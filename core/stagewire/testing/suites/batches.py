@@ -127,8 +127,10 @@ class BatchTransportSuite(TransportHarness):
         full, other = self.unique("full"), self.unique("other")
         sender, receiver = ends.sender.batches(), ends.receiver.batches()
         await self.fill(sender, full)
-        async with background(sender.put_batch(full, [Message("waits")], timeout=self.patience)):
-            await sender.put_batch(other, [Message("passes")], timeout=self.patience)
+        async with background(sender.put_batch(full, [Message("waits")], timeout=3 * self.patience)):
+            await asyncio.sleep(self.moment)
+            async with asyncio.timeout(self.patience):
+                await sender.put_batch(other, [Message("passes")], timeout=self.patience)
             assert await self.take(receiver, other) == ["passes"]
 
     @over_transports

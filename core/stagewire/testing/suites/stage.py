@@ -201,9 +201,9 @@ def running(stage: Stage, request: StageRequest) -> AbstractAsyncContextManager[
 
 
 async def take(outputs: AsyncIterator[Any], count: int) -> None:
-    """Take so many chunks."""
+    """Take so many chunks, or all if there are fewer."""
     for _ in range(count):
-        await anext(outputs)
+        await anext(outputs, None)
 
 
 async def collect(stage: Stage, request: StageRequest) -> list[Any]:
