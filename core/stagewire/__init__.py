@@ -1,5 +1,8 @@
 """stagewire wires stages into pipelines. Everything that a plugin may use is exported here."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from stagewire.config.models import KVBlock, LeaseBlock, LoggingOptions, StageBlock, TransportBlock, UseBlock
 from stagewire.errors import (
     ChunkExpired,
@@ -48,7 +51,21 @@ from stagewire.spec.transport import (
 )
 from stagewire.suggest import did_you_mean
 
+if TYPE_CHECKING:
+    from stagewire.app import App
+    from stagewire.registry import Catalog
+
 __version__ = "0.1.0"
+
+_LATE = {"App": "stagewire.app", "Catalog": "stagewire.registry"}
+"""What programs use and plugins do not: loaded when it is first asked for, since asyncio and discovery take time."""
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "DEAD_DELIVERIES",
@@ -57,9 +74,11 @@ __all__ = [
     "DEAD_SUFFIX",
     "MAX_VALUE",
     "TRANSPORT_STATS",
+    "App",
     "BatchTransport",
     "Buffer",
     "BuildContext",
+    "Catalog",
     "ChunkExpired",
     "ChunkKey",
     "ChunkLink",

@@ -11,8 +11,9 @@ from typing import Any
 
 from stagewire.assembly import Assembly, Services
 from stagewire.config import Config, load_config
+from stagewire.events import emit
 from stagewire.lifecycle import StopSignal, stop_on_signals
-from stagewire.registry import Catalog
+from stagewire.registry import Catalog, PluginState
 from stagewire.running import Running
 from stagewire.spec.pipeline import Job, Pipeline, RunReport
 from stagewire.spec.provider import Clock
@@ -91,6 +92,7 @@ class App:
         """
         assembly = self._assemble(config)
         stop = stop or StopSignal()
+        self._report_broken_plugins(assembly)
         running = Running(assembly, stop, deadline)
         if not signals:
             return await running.run(job)
@@ -101,6 +103,11 @@ class App:
 
     def _assemble(self, config: Config) -> Assembly:
         return Assembly(Services(self.catalog, self.clock, self._share), config)
+
+    def _report_broken_plugins(self, assembly: Assembly) -> None:
+        for plugin in self.catalog.plugins():
+            if plugin.state is PluginState.BROKEN:
+                emit(assembly.log, "plugin.broken", plugin=str(plugin), cause=plugin.reasons[0])
 
     def _share(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._shared:

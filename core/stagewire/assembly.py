@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from stagewire.confidential import secrets_of
 from stagewire.config import Config
 from stagewire.config.models import UseBlock
 from stagewire.errors import PluginError, StagewireError, describe
@@ -87,7 +88,12 @@ class Assembly:
     def log(self) -> FilteringBoundLogger:
         """The pipeline's logger. Its file, if it has one, is opened by the first line or by `open_log`."""
         if self._log is None:
-            self._log = make_logger(self.config.logging, pipeline=self.config.name, sink=self._sink)
+            self._log = make_logger(
+                self.config.logging,
+                pipeline=self.config.name,
+                sink=self._sink,
+                secrets=secrets_of(self.config),
+            )
         return self._log
 
     @property
@@ -115,6 +121,11 @@ class Assembly:
     def seal(self) -> None:
         """Build no further backend."""
         self._sealed = True
+
+    @property
+    def log_is_read_as_it_comes(self) -> bool:
+        """Whether the log goes to a terminal."""
+        return self._sink.terminal
 
     def open_log(self) -> None:
         """Open the log's file, if it has one. Raises `ConfigError`."""

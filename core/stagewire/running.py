@@ -70,7 +70,7 @@ class Running:
         try:
             report = await self._work_and_close(job)
         except Exception as error:
-            emit(self._assembly.log, "app.failed", cause=describe(error), exc_info=error)
+            self._emit_failed(error)
             raise
         else:
             self._emit_finished(report, self._assembly.clock() - began)
@@ -174,6 +174,12 @@ class Running:
             return report
         failure = Failure(subject="shutdown", stage=self._assembly.pipeline, cause=str(held))
         return replace(report, failures=[*report.failures, failure])
+
+    def _emit_failed(self, error: Exception) -> None:
+        unforeseen = not isinstance(error, StagewireError)
+        # A person at a terminal is told in a line; the trace is for whoever reads the log afterwards.
+        trace = error if unforeseen and not self._assembly.log_is_read_as_it_comes else None
+        emit(self._assembly.log, "app.failed", cause=describe(error), exc_info=trace)
 
     def _emit_finished(self, report: RunReport, seconds: float) -> None:
         emit(

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
-from stagewire import ConfigError, PluginError
+import stagewire
+from stagewire import ConfigError, Options, PluginError
 from stagewire.app import App
 from stagewire.registry import Catalog
 
@@ -97,3 +99,31 @@ def test_an_app_discovers_what_is_installed_when_it_is_first_asked() -> None:
 def test_an_app_takes_the_catalog_that_it_is_given() -> None:
     catalog = Catalog.of()
     assert App(catalog).catalog is catalog
+
+
+def test_the_log_hides_the_secrets_of_options_however_deep_they_lie(theatre: Any, tmp_path: Path) -> None:
+    class Door(Options):
+        keys: dict[str, list[SecretStr]]
+
+    class PlayOptions(Options):
+        password: SecretStr
+        doors: tuple[Door, ...]
+
+    app = theatre.app(options=PlayOptions)
+    app.build(
+        theatre.config(
+            app, "logging: {file: play.log}\npassword: open-sesame\ndoors: [{keys: {front: [rusty-nail]}}]\n"
+        )
+    )
+    theatre.contexts[0].log.info("door.opened", words="we said open-sesame and took the rusty-nail")
+    text = (tmp_path / "play.log").read_text()
+    assert "we said" in text
+    assert "sesame" not in text
+    assert "rusty" not in text
+
+
+def test_an_app_and_a_catalog_can_be_imported_from_the_top() -> None:
+    assert stagewire.App is App
+    assert stagewire.Catalog is Catalog
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        getattr(stagewire, "Nothing")  # noqa: B009 — a type checker would not let it through otherwise

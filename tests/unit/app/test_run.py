@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stagewire import ConfigError, Job, KVError, PluginError, RunReport, StagewireError
+from stagewire import ConfigError, Job, KVError, PluginError, RunReport, StagewireError, hookimpl
+from stagewire.app import App
 from stagewire.lifecycle import StopSignal
+from stagewire.registry import AXES, Candidate, Catalog
 from stagewire.testing import run_virtual
 
 CLOSING = ["prepare", "shutdown", "close lease", "close kv", "close transport"]
@@ -264,3 +269,43 @@ def test_no_task_outlives_a_run(theatre: Any) -> None:
         return {task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}}
 
     assert run_virtual(main()) == set()
+
+
+def logged(theatre: Any, error: Exception) -> dict[str, Any]:
+    async def fail() -> None:
+        raise error
+
+    theatre.acts["run"] = fail
+    app = theatre.app()
+    config = theatre.config(app, "logging: {file: play.log}\n")
+    with pytest.raises(type(error)):
+        run_virtual(app.run(config, Job(input=None, output=theatre.folder)))
+    lines = [json.loads(line) for line in (theatre.folder / "play.log").read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["app.started", "app.failed"]
+    return dict(lines[-1])
+
+
+def test_the_log_keeps_the_trace_of_what_nobody_foresaw(theatre: Any) -> None:
+    assert logged(theatre, ZeroDivisionError("odd"))["exception"][0]["exc_type"] == "ZeroDivisionError"
+
+
+def test_the_log_keeps_no_trace_of_an_error_that_says_what_to_do(theatre: Any) -> None:
+    line = logged(theatre, KVError("start the server"))
+    assert line["cause"] == "KVError: start the server"
+    assert "exception" not in line
+
+
+def test_a_broken_plugin_is_on_record_in_the_log_of_a_run(theatre: Any, tmp_path: Path) -> None:
+    def load() -> object:
+        raise ImportError("no driver")
+
+    parts: dict[str, Any] = {f"stagewire_{axis}": partial(list, theatre.app().catalog.providers(axis)) for axis in AXES}
+    play = SimpleNamespace(**{name: hookimpl(lambda part=part: part()) for name, part in parts.items()})
+    catalog = Catalog.discover(
+        installed=[Candidate("acme", "acme", "1.0", "acme.plugin", load)], environ={}, extra_plugins={"play": play}
+    )
+    app = App(catalog, environ={})
+    run_virtual(app.run(theatre.config(app, "logging: {file: play.log}\n"), Job(input=None, output=tmp_path)))
+    first = json.loads((tmp_path / "play.log").read_text().splitlines()[0])
+    assert (first["event"], first["plugin"]) == ("plugin.broken", "plugin 'acme' (acme 1.0)")
+    assert "ImportError: no driver" in first["cause"]
