@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
@@ -186,6 +186,26 @@ def _crash(_options: Any, _catalog: Catalog) -> Iterator[Problem]:
 def kinds(make: Make, kind: Provider[Any], *stages: Provider[Any]) -> Catalog:
     parts = {"transports": [make("local")], "kv_backends": [make("memory")], "lease_backends": [make("memory")]}
     return Catalog.of(pipelines=[kind], stages=stages, **parts)
+
+
+class Chosen(Options):
+    """A kind with a name that refers to something."""
+
+    names: list[str]
+    first: str = "a"
+    mode: Literal["one", "all"] = "one"
+
+
+@pytest.mark.parametrize("fault", ["first: 5", "mode: al"])
+def test_a_check_is_not_run_on_defaults_in_place_of_names_and_choices(
+    faults: Faults, make_provider: Make, fault: str
+) -> None:
+    def check(options: Chosen, _catalog: Catalog) -> Iterator[Problem]:
+        if options.mode == "one" and options.first not in options.names:
+            yield Problem("names nothing", ("first",))
+
+    catalog = kinds(make_provider, make_provider("k", Chosen, check=check))
+    assert len(faults(f"version: 1\npipeline: k\nnames: [b]\n{fault}\n", using=catalog)) == 1
 
 
 def test_a_validator_that_crashes_is_a_fault_of_the_plugin(faults: Faults, make_provider: Make) -> None:
