@@ -49,6 +49,7 @@ from stagewire.spec.transport import (
     StageId,
     Transport,
 )
+from stagewire.stages import BlockingRequest, stage_provider
 from stagewire.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ __all__ = [
     "TRANSPORT_STATS",
     "App",
     "BatchTransport",
+    "BlockingRequest",
     "Buffer",
     "BuildContext",
     "Catalog",
@@ -142,4 +144,5 @@ __all__ = [
     "fallback_logger",
     "hookimpl",
     "make_logger",
+    "stage_provider",
 ]
