@@ -99,10 +99,11 @@ class ChunkAdapter:
     def cancel_sender(self, req: str) -> None:
         """Cancel the request's current use: its waiting chunks are dropped, its terminal is still put (CH-6).
 
-        That is the caller's final, without data, if it is saved already or comes within ``cancel_linger`` as the next
-        save; otherwise ``{"data": None, "finished": True, "cancelled": True}``. A chunk saved as the next begins a new
-        use of the id, and then no terminal is put for the cancelled one: its receiver must have been cleaned up. For an
-        id that is not in use this does nothing, now or later (CH-14).
+        That is the caller's final, without data, if it is saved already or is the next thing saved, within
+        ``cancel_linger``; otherwise ``{"data": None, "finished": True, "cancelled": True}``. A chunk saved next begins
+        a new use of the id (on a transport without ``cleanup`` no terminal is put for the cancelled one then, which
+        would be mistaken for the new one's: its receiver must have been cleaned up). For an id that is not in use this
+        does nothing, now or later (CH-14).
         """
         self._sender.cancel(req)
 

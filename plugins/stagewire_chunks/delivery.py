@@ -146,7 +146,7 @@ class Delivery:
         run: there the terminal is put under the ids that follow as well, and counts once in any case (CH-18).
         """
         use = item.use
-        if use.next_id > use.unsure_until or item.unsure or not self._port.keeps_runs:
+        if use.next_id > use.unsure_until or not self._port.keeps_runs:
             return []
         return [ChunkKey(use.lane.request, self._stage, chunk) for chunk in range(use.next_id, use.unsure_until + 1)]
 
@@ -165,13 +165,10 @@ class Delivery:
         return item.message
 
     def _final(self, item: Item) -> ChunkMessage:
-        """Return the END, without data once its use was cancelled (CH-6).
-
-        A message that may have arrived as the only one of its use stays as it is: it is known by its identity then.
-        """
+        """Return the END, without data once its use was cancelled (CH-6)."""
         use = item.use
-        alone = item.unsure and item.message and not use.next_id
-        if use.cancelled and not (use.emptied or alone):
+        fixed = item.may_be_whole and self._port.keeps_runs
+        if use.cancelled and not (use.emptied or fixed):
             use.emptied = True
             return chunk_message(None, finished=True)
         return item.message or chunk_message(self._built(item), finished=True)
@@ -182,8 +179,9 @@ class Delivery:
 
 
 def _trouble(item: Item, chunk: int, fault: Fault, error: Exception) -> Trouble:
-    """Return a put's trouble, noting that something may have arrived under the id."""
+    """Return a put's trouble, noting that the item may have arrived under the id."""
     if fault is Fault.UNSURE:
         item.unsure = True
-        item.use.unsure_until = max(item.use.unsure_until, chunk + 1)
+        if item.kind is Kind.CHUNK:
+            item.use.unsure_until = max(item.use.unsure_until, chunk + 1)
     return Trouble(fault, error, "put failed")

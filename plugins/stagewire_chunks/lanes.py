@@ -52,6 +52,14 @@ class Item:
             return self.kind is Kind.ERROR
         return not self.use.cancelled or self.kind is not Kind.CHUNK
 
+    @property
+    def may_be_whole(self) -> bool:
+        """Whether it may have arrived as the only message of its use.
+
+        A transport that keeps runs then knows a repeat by the message object: another one would begin the next run.
+        """
+        return self.unsure and self.kind is not Kind.CHUNK and self.message is not None and not self.use.next_id
+
 
 @dataclass(slots=True, eq=False)
 class Use:
@@ -62,7 +70,7 @@ class Use:
         next_id: The id of its next chunk; belongs to the SAVE step alone.
         cancelled: Whether it was cancelled.
         emptied: Whether the cancel has taken the data out of its final's message; belongs to the SAVE step alone.
-        unsure_until: Ids below this, from ``next_id`` on, may have been used by a put that failed; the step's alone.
+        unsure_until: Below this id, from ``next_id`` on, a chunk may have arrived whose put failed; the step's alone.
         failed: Whether it failed.
         closed: Whether its terminal was saved; a later save begins the next use.
         marker: The adapter's own CANCEL terminal, as long as the caller's final may still take its place.

@@ -21,6 +21,7 @@ class Sender:
         self._backlog = outbox.backlog
         self._clock = context.clock
         self._linger = context.options.cancel_linger
+        self._keeps_runs = context.port.keeps_runs
 
     def save(self, request: str, payload: Any, *, is_final: bool) -> None:
         """Enqueue one chunk. See `ChunkAdapter.save_async`."""
@@ -72,19 +73,20 @@ class Sender:
     def _ends_cancelled(self, use: Use, *, is_final: bool) -> bool:
         """Return whether a save is the final that a cancelled use still waits for.
 
-        Any other save begins the next use: the caller is done with the old one at both ends, so its CANCEL is not put.
+        Any other save begins the next use. A transport that keeps runs then needs the CANCEL to end the old one; on any
+        other it would lie in the way of the next use, whose caller has cleaned up the old one at both ends.
         """
         lane, marker = use.lane, use.marker
         if marker is None:
             return False
         use.marker = None
-        waits = marker in lane.items
-        if is_final and waits:
-            marker.kind = Kind.FINAL
+        if marker in lane.items:
+            marker.kind = Kind.FINAL if is_final else Kind.CANCEL
+            use.linger = 0.0
+            if not is_final and not self._keeps_runs:
+                self._backlog.drop([marker], lane)
             self._backlog.unpark(lane)
             self._outbox.wake()
-        elif waits:
-            self._backlog.drop([marker], lane)
         return is_final
 
     def _mark_end(self, use: Use) -> None:

@@ -41,6 +41,7 @@ class Settlement:
         self._stage = context.stage
         self._clock = context.clock
         self._watch = context.watch
+        self._keeps_runs = context.port.keeps_runs
         self._on_room = on_room
         self._on_failed = on_failed
         self._events: list[tuple[str, dict[str, Any]]] = []
@@ -135,7 +136,9 @@ class Settlement:
         if lane.use is use:
             lane.use = None
         self._backlog.empty(item)
-        item.kind, item.payload, item.message, item.unsure = Kind.ERROR, str(error), None, False
+        if not (item.may_be_whole and self._keeps_runs):
+            item.message, item.unsure = None, False
+        item.kind, item.payload = Kind.ERROR, str(error)
         lane.tries = lane.faults = 0
         self.counts.failed += 1
 
