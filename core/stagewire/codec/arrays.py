@@ -49,7 +49,7 @@ def content(array: np.ndarray[Any, Any]) -> memoryview:
 
 
 def rebuild(dtype: Any, shape: Any, data: memoryview) -> Any:
-    """Return a read-only array over ``data``, without a copy.
+    """Return an array over ``data``, which is read-only, without a copy.
 
     Raises:
         CodecError: The description is not one that `content` allows, or does not fit the data; or numpy is missing.
@@ -64,11 +64,9 @@ def rebuild(dtype: Any, shape: Any, data: memoryview) -> Any:
         kind = np.dtype(dtype)
         if kind.str != dtype or kind.itemsize * math.prod(shape) != len(data):
             raise CodecError(f"an array of {dtype} and shape {shape} does not have {len(data)} bytes")
-        array = np.ndarray(tuple(shape), kind, buffer=data)
+        return np.ndarray(tuple(shape), kind, buffer=data)
     except (TypeError, ValueError, OverflowError) as error:
         raise CodecError(f"the payload describes an impossible array: {error}") from error
-    array.flags.writeable = False
-    return array
 
 
 def _is_shape(shape: Any) -> bool:

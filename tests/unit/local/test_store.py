@@ -97,6 +97,39 @@ def test_tr4_many_silent_requests_leave_room_for_the_next(make_bench: MakeBench)
     assert held[-1] <= 100_000 + 200 * 1016
 
 
+@pytest.mark.parametrize("end", ["get", "cleanup", "expire"])
+def test_tr5_the_budget_is_given_back(make_bench: MakeBench, end: str) -> None:
+    bench = make_bench(total_bytes=13_000, request_bytes=9_000, expires=8)
+    for number in range(20):
+        bench.chunks.put(key(f"r{number}", 0), message(bytes(4_000)))
+        if end == "get":
+            bench.chunks.get(key(f"r{number}", 0))
+        elif end == "cleanup":
+            bench.chunks.cleanup(f"r{number}")
+        else:
+            bench.clock.advance(9)
+    bench.chunks.get(key("somebody else", 0))
+    for number in range(2):
+        bench.chunks.put(key("next", number), message(bytes(4_000)))
+
+
+def test_a_request_that_began_again_is_not_forgotten_with_its_past(make_bench: MakeBench) -> None:
+    bench = make_bench(remembered=2)
+
+    def run(name: str) -> None:
+        bench.chunks.put(key(name, 0), message(finished=True))
+        bench.chunks.get(key(name, 0))
+
+    run("again")
+    bench.chunks.put(key("again", 0), message("kept"))
+    for number in range(5):
+        run(f"r{number}")
+    assert bench.stats["unread"] == 1
+    got = bench.chunks.get(key("again", 0))
+    assert got is not None
+    assert got["data"] == "kept"
+
+
 def test_tr5_the_number_of_requests_is_bounded(make_bench: MakeBench) -> None:
     bench = make_bench(requests=10)
     for number in range(10):
