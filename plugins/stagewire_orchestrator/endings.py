@@ -67,6 +67,7 @@ class Endings:
         for run in state.runs.values():
             if run.replica is not None and not run.ended:
                 run.replica.load -= 1
+                self._shared.submitters[run.replica].withdraw(run)
         self.settle(state, _cancelled(state, None))
 
     def settle(self, state: RequestState, output: OrchOutput) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from stagewire import ConfigError, StageId
 from stagewire_orchestrator.edges import Edge, Join, Route, ancestors, optional
@@ -66,8 +67,8 @@ class Graph:
         edges: Iterable[Edge],
         finals: Collection[StageId],
         *,
-        joins: Mapping[StageId, Join] | None = None,
-        routes: Mapping[StageId, Route] | None = None,
+        joins: Mapping[Any, Join] | None = None,
+        routes: Mapping[Any, Route] | None = None,
     ) -> None:
         self.stages = tuple(stages)
         self.edges = tuple(edges)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _CANCEL_EVERY = 0.1
 """Seconds that a task has to end before it is cancelled once more."""
 
-Stages = Sequence[StageClient] | Mapping[StageId, StageClient | Sequence[StageClient]]
+Stages = Sequence[StageClient] | Mapping[Any, StageClient | Sequence[StageClient]]
+"""By position from 0, or by stage id; a sequence in place of a client holds the replicas of a stage."""
 
 
 class Orchestrator:
