@@ -21,9 +21,10 @@ SLACK = 64
 class Deadlines:
     """Envelopes by deadline. Adding is O(log n), and so is each entry that comes up."""
 
-    __slots__ = ("_heap", "_old")
+    __slots__ = ("_again", "_heap", "_old")
 
     def __init__(self) -> None:
+        self._again: set[ResourceEnvelope] = set()
         self._heap: list[ResourceEnvelope] = []
         self._old: list[ResourceEnvelope] = []
 
@@ -45,12 +46,20 @@ class Deadlines:
         elif len(self._heap) > 2 * stock + SLACK:
             self._old, self._heap = self._heap, []
 
+    def add_again(self, envelope: ResourceEnvelope, stock: int) -> None:
+        """Note an envelope that came back; however often it does, it has one entry for that."""
+        if envelope not in self._again:
+            self._again.add(envelope)
+            self.add(envelope, stock)
+
     def pop_due(self, now: float) -> ResourceEnvelope | None:
         """Remove and return the first envelope if it has expired or has left the stock."""
         heap = self._front()
         if not heap or (heap[0].linked and heap[0].fresh(now)):
             return None
-        return heappop(heap)
+        envelope = heappop(heap)
+        self._again.discard(envelope)
+        return envelope
 
     def _front(self) -> list[ResourceEnvelope]:
         if not self._old:
@@ -64,3 +73,5 @@ class Deadlines:
             envelope = self._old.pop()
             if envelope.linked:
                 heappush(self._heap, envelope)
+            else:
+                self._again.discard(envelope)

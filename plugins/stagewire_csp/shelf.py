@@ -75,7 +75,7 @@ class Shelf:
         self._link(envelope, returned if returned is not None and returned.linked else self._end)
         self._returned = envelope
         self.due = min(self.due, envelope.expires_at)
-        self._stragglers.add(envelope, self.size)
+        self._stragglers.add_again(envelope, self.size)
 
     def pop(self) -> ResourceEnvelope:
         """Take the envelope at the head, which must exist."""

@@ -17,30 +17,40 @@ BAR = 10
 
 def render(state: Snapshot, findings: tuple[Finding, ...] = ()) -> Group:
     """Return the state as a table, and beneath it what is wrong. A pure function."""
-    from rich.console import Group  # noqa: PLC0415 — see above
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 — see above
+    from rich.console import Group  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title=f"{state.pairs} pairs in {_seconds(state.uptime)}", title_justify="left", expand=False)
-    for column in ("", "held", "of", "wait", "", "stock", "oldest", "gate", "spent", "lost"):
-        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
+    title = f"{_count(state.pairs)} pairs in {_seconds(state.uptime)}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("", "held", "", "wait", "stock", "oldest", "gate", "consumed", "lost"):
+        table.add_column(column, justify="right" if column else "left", no_wrap=True)
     table.add_row("T", *_permits(state.t.slots), *_stock(state.t))
     table.add_row("Q", *_permits(state.q.slots), *_stock(state.q))
     table.add_row("physical", *_permits(state.physical))
     table.add_row("pending", *_permits(state.q_pending))
-    table.add_row("claims", str(state.reserved), "", str(state.claims), _age(state.claim_age))
+    table.add_row("claims", "", "", _count(state.claims), "", _age(state.claim_age))
     warnings = [Text(f"! {finding.text}", style="yellow") for finding in findings]
     return Group(table, *warnings)
 
 
-def _permits(state: PermitState) -> tuple[str, str, str, str]:
+def _permits(state: PermitState) -> tuple[str, str, str]:
     full = round(BAR * state.held / state.cap)
-    return str(state.held), str(state.cap), str(state.waiting), "█" * full + "░" * (BAR - full)
+    return f"{_count(state.held)}/{_count(state.cap)}", "█" * full + "░" * (BAR - full), _count(state.waiting)
 
 
 def _stock(side: SideState) -> tuple[str, str, str, str, str]:
     gate = "open" if side.gate_open else "shut"
-    return str(side.depth), _age(side.age), gate, str(side.consumed), str(side.written_off + side.expired)
+    return _count(side.depth), _age(side.age), gate, _count(side.consumed), _count(side.written_off + side.expired)
+
+
+def _count(number: int) -> str:
+    """Write a number in five characters at most, up to a thousand billions."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= 10 * size:
+            return f"{number // size}{letter}"
+    return str(number)
 
 
 def _age(seconds: float | None) -> str:
