@@ -2,7 +2,7 @@
 
     python benchmarks/run.py [--quick] [NAME …]
 
-Ratios compare with peers measured in the same run and are what counts; the machine is shared, so absolute times are not.
+Ratios compare with peers measured in the same run, and they are what counts: on a shared machine, absolute times do not.
 """
 
 from __future__ import annotations
