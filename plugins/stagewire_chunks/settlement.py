@@ -129,7 +129,7 @@ class Settlement:
         """End a use: what waits of it is dropped, the item becomes its ERROR terminal, the owner is told."""
         use, lane = item.use, item.use.lane
         error = self._error(item, trouble)
-        use.failed, use.marker = True, None
+        use.failed = True
         self._backlog.drop([other for other in lane.items if other.use is use], lane)
         if not use.cancelled:
             self._outbox.failures.add(error, producing=not use.closed)

@@ -200,7 +200,8 @@ class Pair:
 
     def __init__(self, wire: Any, **options: Any) -> None:
         build = options.pop("build", None)
-        extra = {name: options.pop(name) for name in ("log", "on_ready", "on_room", "edge") if name in options}
+        hooks = ("log", "on_ready", "on_room", "edge")
+        extra: dict[str, Any] = {name: options.pop(name) for name in hooks if name in options}
         self.wire = wire
         self.clock = ManualClock()
         self.received: dict[str, list[Message]] = {}

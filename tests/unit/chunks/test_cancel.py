@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stagewire import ChunkKey, TransportFull
+from stagewire import ChunkKey, Permanent, TransportFull
 
 if TYPE_CHECKING:
     from tests.unit.chunks.conftest import Builder, Collector, Gate, KeepingWire, Message, Pair, Wire
@@ -134,6 +134,43 @@ def test_ch6_a_cancel_does_not_wait_for_a_retry(wire: Wire, make_pair: MakePair)
     assert wire.puts == ["r_0_0"]
     assert wire.store["r_0_0"] == END
     pair.snd.assert_quiescent()
+
+
+@pytest.mark.parametrize("error", [Permanent("no"), ConnectionError("down"), TransportFull("full")], ids=str)
+def test_ch6_a_put_that_fails_after_its_cancel_is_no_failure(error: Exception, wire: Wire, pair: Pair) -> None:
+    """The chunk was being put when the cancel came: its end no longer matters, and nobody waits for a retry."""
+
+    def cancel_and_fail(_key: ChunkKey, message: Message) -> None:
+        if message["data"] == "p0":
+            pair.snd.cancel_sender("r")
+            raise error
+
+    wire.on_put = cancel_and_fail
+    pair.save("r", "p0", "end", final=True)
+    pair.send()  # no time goes by
+    assert wire.messages == [END]
+    assert not pair.snd.poll_failed()
+    pair.snd.assert_quiescent()
+
+
+def test_ch6_ch15_the_pause_before_a_cancel_does_not_shorten_the_one_after_it(wire: Wire, make_pair: MakePair) -> None:
+    pair = make_pair(wire, backoff=4.0, backoff_max=4.0)
+
+    def fail(_key: ChunkKey, _message: Message) -> None:
+        raise ConnectionError("down")
+
+    wire.on_put = fail
+    pair.save("r", "p0", "end", final=True)
+    pair.send()  # waits until 4
+    pair.clock.advance(3.0)
+    pair.snd.cancel_sender("r")
+    pair.send()  # the final fails, and waits until 7
+    pair.clock.advance(2.0)
+    pair.send()
+    assert len(wire.attempts) == 2
+    pair.clock.advance(2.0)
+    pair.send()
+    assert len(wire.attempts) == 3
 
 
 def test_ch6_a_final_that_failed_once_goes_out_empty_after_the_cancel(wire: Wire, pair: Pair) -> None:

@@ -126,6 +126,15 @@ def test_ch15_the_terminal_takes_the_id_of_the_chunk_that_was_not_put(wire: Wire
     assert pair.data("bad") == [1, 2, None]
 
 
+def test_ch15_ch18_nothing_of_a_failed_request_is_put_after_its_terminal(wire: Wire, pair: Pair) -> None:
+    wire.on_put = failing(Permanent("no"), 1)
+    pair.save("bad", *range(300), final=True)
+    pair.settle()
+    assert wire.puts == ["bad_0_0"]
+    assert "error" in wire.messages[0]
+    pair.snd.assert_quiescent()
+
+
 def test_ch15_back_pressure_is_no_failure(wire: Wire, make_pair: MakePair) -> None:
     pair = make_pair(wire, attempts=2, room_timeout=60.0)
     wire.on_put = failing(TransportFull("no room"), 40)
@@ -388,15 +397,18 @@ def test_ch16_a_get_that_keeps_failing_is_named_in_the_stall(wire: Wire, make_pa
 def test_ch16_a_reader_who_does_not_read_is_no_stall(wire: Wire, make_pair: MakePair) -> None:
     pair = make_pair(wire, stall_timeout=5.0, window_chunks=10)
     pair.rcv.load_async("r")
-    pair.save("r", *range(20))
+    pair.save("r", *range(10))
     for _ in range(200):
         pair.send()
         pair.receive()
         pair.clock.advance(0.1)
     pair.poll()
     pair.receive()
-    pair.poll()
-    assert pair.data("r") == list(range(20))
+    pair.clock.advance(4.0)
+    pair.receive()
+    pair.save("r", "in time", final=True)
+    pair.settle()
+    assert pair.data("r") == [*range(10), "in time"]
 
 
 def test_ch16_ch18_what_comes_after_the_stall_is_dropped(keeping_wire: KeepingWire, make_pair: MakePair) -> None:

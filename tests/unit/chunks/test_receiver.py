@@ -420,6 +420,10 @@ def test_the_window_counts_bytes_as_well(wire: Wire, make_pair: MakePair) -> Non
     pair.send()
     pair.receive()
     assert 2 <= pair.rcv.stats()["unread"] < 5
+    held = pair.rcv.stats()["unread"]
+    pair.rcv.poll_ready(leave={"r"})
+    pair.receive()
+    assert pair.rcv.stats()["unread"] == held
     for _ in range(5):
         pair.poll()
         pair.receive()

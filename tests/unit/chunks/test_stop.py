@@ -48,6 +48,8 @@ def test_ch12_a_stop_just_before_the_wait_is_seen(conn: Conn, make_adapter: Make
     adapter.load_async("r")
     save_pause, recv_pause = adapter.step_save(), adapter.step_receive()
     adapter.stop()
+    adapter.step_receive()  # as when the stop came just before this step
+    adapter.step_save()
     adapter._outbox.sleep(save_pause)  # each would sleep for an hour
     adapter._inbox.sleep(recv_pause)
 
