@@ -88,6 +88,8 @@ class Running:
         except asyncio.CancelledError:
             await self._cut_short()
             raise
+        if held is not None:
+            await self._cut_short()
         return self._outcome(self._work, held)
 
     async def _do(self, job: Job) -> RunReport:
@@ -114,7 +116,6 @@ class Running:
         try:
             await self._closer.close(timeout=self._deadline, persist=True)
         except StillHeld as held:
-            await self._cut_short()
             return held
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ def acted(theatre: Any) -> list[str]:
 
 
 def test_sd5_backends_open_before_the_run_and_close_after_the_pipeline(theatre: Any) -> None:
-    report = run_virtual(theatre.run())
+    report = run_virtual(at_once(theatre.run()))
     assert report == RunReport()
     assert acted(theatre) == ["open transport", "open kv", "open lease", "run", *CLOSING]
 
@@ -93,6 +94,13 @@ def test_a_backends_own_error_comes_through(theatre: Any) -> None:
     assert raised.value is error
 
 
+async def at_once(run: Awaitable[RunReport]) -> RunReport:
+    """Await a run that is not to wait for any time to pass."""
+    report = await run
+    assert asyncio.get_running_loop().time() == 0
+    return report
+
+
 def stopping(theatre: Any, stop: StopSignal) -> asyncio.Event:
     """Make the run ask for the stop itself and end when its admission closes."""
     closed = asyncio.Event()
@@ -135,8 +143,8 @@ def test_a_stop_ends_an_opening_that_hangs(theatre: Any) -> None:
         await asyncio.Event().wait()
 
     theatre.acts["open kv"] = hang
-    report = run_virtual(theatre.run(stop=stop))
-    assert report.stopped
+    report = run_virtual(at_once(theatre.run(stop=stop)))
+    assert report == RunReport(stopped=True)
     assert acted(theatre) == ["open transport", "open kv", "prepare", "shutdown", "close kv", "close transport"]
 
 
@@ -226,14 +234,31 @@ def test_cancelling_twice_loses_nothing_and_raises_after_the_shutdown(theatre: A
 
     async def main() -> None:
         task = asyncio.create_task(theatre.run())
-        for _each in range(3):
+        for _each in range(2):
             await asyncio.sleep(1)
             task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
+        assert acted(theatre)[-5:] == CLOSING
 
     run_virtual(main())
-    assert acted(theatre)[-5:] == CLOSING
+
+
+def test_cancelling_while_a_hanging_shutdown_is_cut_short_still_cancels(theatre: Any) -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    theatre.acts["close kv"] = hang
+
+    async def main() -> None:
+        task = asyncio.create_task(theatre.run(deadline=1))
+        await asyncio.sleep(2)  # past the deadline, within the grace
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert asyncio.get_running_loop().time() == 6
+
+    run_virtual(main())
 
 
 def test_a_run_cancelled_from_inside_is_an_error_and_not_a_cancel(theatre: Any) -> None:

@@ -135,7 +135,7 @@ class Stage:
         (site / "play_plugin.py").write_text(PLAY)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: play\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text("[stagewire.plugins]\nplay = play_plugin\n")
-        return {**os.environ, "PYTHONPATH": str(site)}
+        return {**os.environ, "PYTHONPATH": str(site), "PYTHONUNBUFFERED": ""}  # buffered, as for most people
 
     def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
         """Start the program as a process of its own."""

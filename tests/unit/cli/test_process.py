@@ -124,8 +124,9 @@ def test_ctrl_c_before_the_run_prints_no_traceback(stage: Any, started: Any, tmp
     assert err == ""
 
 
-def test_a_broken_pipe_is_quiet(stage: Any, started: Any) -> None:
-    process = started("schema")
+@pytest.mark.parametrize("command", ["schema", "version"], ids=["more than a buffer", "less than a buffer"])
+def test_a_broken_pipe_is_quiet(stage: Any, started: Any, command: str) -> None:
+    process = started(command)
     process.stdout.close()
     err = process.stderr.read()
     process.wait(timeout=20)

@@ -99,3 +99,23 @@ def test_what_is_earlier_on_the_path_hides_a_second_install(site: Site, monkeypa
     monkeypatch.syspath_prepend(str(hidden.folder))
     monkeypatch.syspath_prepend(str(site.folder))
     assert record("twice").version == "0.2"
+
+
+def test_installed_plugins_come_in_their_order_whatever_the_path_says(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = Site(site.folder / "later")
+    site.install("zzz-plugin", "zzz = zzz_plugin", GOOD.format(name="zzz"))
+    later.install("aaa-plugin", "aaa = aaa_plugin", GOOD.format(name="aaa"))
+    monkeypatch.syspath_prepend(str(later.folder))
+    monkeypatch.syspath_prepend(str(site.folder))
+    plugins = Catalog.discover(environ={}).plugins()
+    assert [plugin.name for plugin in plugins if plugin.name in {"aaa", "zzz"}] == ["aaa", "zzz"]
+    assert plugins[0].distribution == "stagewire"
+
+
+def test_a_second_install_stays_hidden_when_some_metadata_is_malformed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.install("unrelated", "[console_scripts]\nthis line has no sign")
+    test_what_is_earlier_on_the_path_hides_a_second_install(site, monkeypatch)
