@@ -2,7 +2,8 @@
 
     python benchmarks/run.py [--quick] [NAME …]
 
-Ratios compare with peers measured in the same run, and they are what counts: on a shared machine, absolute times do not.
+Ratios compare with peers measured in the same run, and they are what counts: on a shared machine absolute times do
+not.
 """
 
 from __future__ import annotations
