@@ -28,6 +28,8 @@ _POSITION_IN_CHARACTERS = 1
 _RATE = 1
 _OK = 0
 
+_loading = threading.Lock()
+
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 
 
@@ -124,9 +126,18 @@ class Espeak:
         return {name.lower(): identifier for _, name, identifier in sorted(ranked, reverse=True)}
 
 
-@cache
 def load() -> Espeak:
-    """Return the process's eSpeak NG, from the library that ``espeakng_loader`` brings. Raises `SpeechError`."""
+    """Return the process's eSpeak NG, from the library that ``espeakng_loader`` brings; from any thread.
+
+    Raises:
+        SpeechError: The library or its data cannot be used; a later call tries again.
+    """
+    with _loading:  # a cache alone would let two stages that open at once initialise the library twice
+        return _load_once()
+
+
+@cache
+def _load_once() -> Espeak:
     import espeakng_loader  # noqa: PLC0415 — a driver, loaded when a pipeline uses it
 
     path = espeakng_loader.get_library_path()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import subprocess
+import sys
 from array import array
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -110,6 +112,26 @@ def test_voices_side_by_side_do_not_mix(context: StageContext) -> None:
         assert together == pytest.approx(alone, rel=0.02)
 
     asyncio.run(main())
+
+
+def test_threads_that_load_at_once_get_one_library() -> None:
+    script = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from stagewire_examples.espeak import load
+
+barrier = threading.Barrier(8)
+
+def open_it(_):
+    barrier.wait()
+    return load()
+
+with ThreadPoolExecutor(8) as pool:
+    loaded = list(pool.map(open_it, range(8)))
+print(len(set(map(id, loaded))), len(loaded[0].phonemes("hello", voice=loaded[0].voice("en"))))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["1", "1"], "")
 
 
 async def _each(texts: list[str]) -> AsyncIterator[str]:
