@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from stagewire.claims import ClaimCheck, ClaimedTransport
 from stagewire.confidential import secrets_of
 from stagewire.config import Config
 from stagewire.config.models import UseBlock
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 V = TypeVar("V")
+
+CLAIMS = "claims"
+"""The capability of a transport over which large payloads had better go as claims."""
+
+IN_PROCESS = "in-process"
+"""The capability of a store that no other process reaches."""
 
 
 class Backend(Protocol):
@@ -99,7 +106,7 @@ class Assembly:
     @property
     def backends(self) -> Mapping[str, Backend]:
         """The backends that were built, by what a person calls them, in the order in which they are opened."""
-        order: tuple[Axis, ...] = ("transports", "kv_backends", "lease_backends")
+        order: tuple[Axis, ...] = ("kv_backends", "lease_backends", "transports")
         return {self._title(axis): self._built[axis] for axis in order if axis in self._built}
 
     def shared(self, key: Hashable, make: Callable[[], V]) -> V:
@@ -107,8 +114,21 @@ class Assembly:
         return cast("V", self._services.shared(key, make))
 
     def transport(self) -> Transport:
-        """Return the pipeline's transport."""
-        return cast("Transport", self._backend(self.config.transport))
+        """Return the pipeline's transport; one to other processes sends large payloads as claims (TR-10)."""
+        transport = cast("Transport", self._backend(self.config.transport))
+        if isinstance(transport, ClaimedTransport) or not self._sends_claims():
+            return transport
+        check = ClaimCheck(self.kv(), self.lease(), clock=self.clock, log=self.log)
+        claimed = self._built["transports"] = ClaimedTransport(transport, check)
+        return claimed
+
+    def _sends_claims(self) -> bool:
+        """Whether the transport leaves this process and the payloads have a store that others reach."""
+        config = self.config
+        stores = (config.kv.provider, config.lease.provider)
+        return CLAIMS in config.transport.provider.capabilities and not any(
+            IN_PROCESS in store.capabilities for store in stores
+        )
 
     def kv(self) -> KVBackend:
         """Return the pipeline's KV backend."""

@@ -23,6 +23,7 @@ def stagewire_transports() -> Sequence[Provider[Transport]]:
             summary="RabbitMQ: stages on many machines, confirmed and acknowledged.",
             options=RabbitMQOptions,
             factory=make_transport,
+            capabilities=frozenset({"claims"}),
             extra=Extra("rabbitmq", ("pika",)),
         )
     ]

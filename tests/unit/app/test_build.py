@@ -9,8 +9,9 @@ import pytest
 from pydantic import SecretStr
 
 import stagewire
-from stagewire import ConfigError, Options, PluginError
+from stagewire import BuildContext, ConfigError, Options, PluginError, Provider
 from stagewire.app import App
+from stagewire.claims import ClaimedTransport
 from stagewire.registry import Catalog
 
 
@@ -127,3 +128,40 @@ def test_an_app_and_a_catalog_can_be_imported_from_the_top() -> None:
     assert stagewire.Catalog is Catalog
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         getattr(stagewire, "Nothing")  # noqa: B009 — a type checker would not let it through otherwise
+
+
+@pytest.mark.parametrize(
+    ("wire", "store", "claimed"),
+    [({"claims"}, set(), True), ({"claims"}, {"in-process"}, False), (set(), set(), False)],
+    ids=["other processes", "a store of this process", "a transport of this process"],
+)
+def test_tr10_large_payloads_go_by_claim_where_others_reach_the_store(
+    tmp_path: Path, wire: set[str], store: set[str], *, claimed: bool
+) -> None:
+    class Backend:
+        reference_threshold = 1
+
+        def batches(self) -> None:
+            return None
+
+    built: list[object] = []
+
+    def build(_options: Options, context: BuildContext) -> object:
+        built.extend([context.transport(), context.transport()])
+        return object()
+
+    def provider(name: str, capabilities: set[str]) -> Provider[Any]:
+        return Provider(name=name, summary="", factory=lambda *_: Backend(), capabilities=frozenset(capabilities))
+
+    catalog = Catalog.of(
+        pipelines=[Provider(name="play", summary="", factory=build)],
+        transports=[provider("local", wire)],
+        kv_backends=[provider("memory", store)],
+        lease_backends=[provider("memory", store)],
+    )
+    file = tmp_path / "play.yaml"
+    file.write_text("version: 1\npipeline: play\n")
+    app = App(catalog, environ={})
+    app.build(app.load([file]))
+    assert isinstance(built[0], ClaimedTransport) is claimed
+    assert built[0] is built[1]

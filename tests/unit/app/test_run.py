@@ -18,7 +18,7 @@ from stagewire.lifecycle import StopSignal
 from stagewire.registry import AXES, Candidate, Catalog
 from stagewire.testing import run_virtual
 
-CLOSING = ["prepare", "shutdown", "close lease", "close kv", "close transport"]
+CLOSING = ["prepare", "shutdown", "close transport", "close lease", "close kv"]
 
 
 def acted(theatre: Any) -> list[str]:
@@ -28,7 +28,7 @@ def acted(theatre: Any) -> list[str]:
 def test_sd5_backends_open_before_the_run_and_close_after_the_pipeline(theatre: Any) -> None:
     report = run_virtual(at_once(theatre.run()))
     assert report == RunReport()
-    assert acted(theatre) == ["open transport", "open kv", "open lease", "run", *CLOSING]
+    assert acted(theatre) == ["open kv", "open lease", "open transport", "run", *CLOSING]
 
 
 def test_only_what_was_built_is_opened(theatre: Any) -> None:
@@ -76,10 +76,10 @@ def test_a_backend_that_cannot_open_is_named_and_what_was_opened_is_closed(theat
     async def fail() -> None:
         raise OSError("refused")
 
-    theatre.acts["open kv"] = fail
-    with pytest.raises(StagewireError, match="KV backend 'memory' could not be opened: OSError: refused"):
+    theatre.acts["open lease"] = fail
+    with pytest.raises(StagewireError, match="lease backend 'memory' could not be opened: OSError: refused"):
         run_virtual(theatre.run())
-    assert acted(theatre) == ["open transport", "open kv", "prepare", "shutdown", "close kv", "close transport"]
+    assert acted(theatre) == ["open kv", "open lease", "prepare", "shutdown", "close lease", "close kv"]
 
 
 def test_a_backends_own_error_comes_through(theatre: Any) -> None:
@@ -88,7 +88,7 @@ def test_a_backends_own_error_comes_through(theatre: Any) -> None:
     async def fail() -> None:
         raise error
 
-    theatre.acts["open kv"] = fail
+    theatre.acts["open lease"] = fail
     with pytest.raises(KVError) as raised:
         run_virtual(theatre.run())
     assert raised.value is error
@@ -142,10 +142,10 @@ def test_a_stop_ends_an_opening_that_hangs(theatre: Any) -> None:
         stop.set("enough")
         await asyncio.Event().wait()
 
-    theatre.acts["open kv"] = hang
+    theatre.acts["open lease"] = hang
     report = run_virtual(at_once(theatre.run(stop=stop)))
     assert report == RunReport(stopped=True)
-    assert acted(theatre) == ["open transport", "open kv", "prepare", "shutdown", "close kv", "close transport"]
+    assert acted(theatre) == ["open kv", "open lease", "prepare", "shutdown", "close lease", "close kv"]
 
 
 def test_sd6_a_step_that_fails_is_tried_again_and_none_before_it(theatre: Any) -> None:
@@ -155,16 +155,16 @@ def test_sd6_a_step_that_fails_is_tried_again_and_none_before_it(theatre: Any) -
         if (error := next(failures, None)) is not None:
             raise error
 
-    theatre.acts["close kv"] = fail_twice
+    theatre.acts["close lease"] = fail_twice
     assert run_virtual(theatre.run()) == RunReport()
     assert acted(theatre)[4:] == [
         "prepare",
         "shutdown",
+        "close transport",
+        "close lease",
+        "close lease",
         "close lease",
         "close kv",
-        "close kv",
-        "close kv",
-        "close transport",
     ]
 
 
