@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stagewire import BuildContext, Stage, StageContext, StageId, Transport
+from stagewire import BuildContext, PluginError, Stage, StageContext, StageId, StagewireError, Transport, describe
 from stagewire_orchestrator.clients import StageClient, Submission
-from stagewire_orchestrator.config import EdgeBlock, OrchestratorOptions
+from stagewire_orchestrator.config import EdgeBlock, OrchestratedStage, OrchestratorOptions
 from stagewire_orchestrator.graph import Graph, Node
 from stagewire_orchestrator.links import InEnd, OnFailed, OutEnd
 from stagewire_orchestrator.local_client import LocalClient
@@ -62,7 +62,7 @@ class Wiring:
 
     def _client(self, name: str, replica: int, transport: Transport | None) -> LocalClient:
         block = self.options.stages[name]
-        stage: Stage = block.provider.factory(block.options, self.context)
+        stage = self._stage(name, block)
         log = self.context.log.bind(stage=name, replica=replica)
         limits = self.options.limits
         return LocalClient(
@@ -73,6 +73,15 @@ class Wiring:
             make_outs=lambda on_failed: self._outs(self.graph.nodes[name], transport, on_failed),
             make_window=lambda: Window(limits.queued_outputs, limits.queued_bytes),
         )
+
+    def _stage(self, name: str, block: OrchestratedStage) -> Stage:
+        try:
+            stage: Stage = block.provider.factory(block.options, self.context)
+        except StagewireError:
+            raise
+        except Exception as error:
+            raise PluginError(f"stage {name!r} ({block.use}) cannot be made: {describe(error)}") from error
+        return stage
 
     def _ins(self, node: Node, replica: int, transport: Transport | None) -> list[InEnd]:
         blocks = [edge for edge in self.options.edges if edge.target == node.id and edge.kind == "chunk"]

@@ -10,6 +10,9 @@ from typing import Any
 from stagewire import ChunkMessage, StageId
 from stagewire_orchestrator.edges import Join
 
+NOTHING = 0
+"""Travels where there is no chunk. Each chunk travels in a list of one, so that any value is a chunk, `None` too."""
+
 
 class Feed:
     """One request's chunks from one edge, as far as they have arrived.
@@ -46,10 +49,11 @@ class Feed:
         return not self._chunks
 
     def deliver(self, messages: Sequence[ChunkMessage]) -> None:
-        """Take messages in, as the edge received them. Each chunk travels in a list of one, so that none is `None`."""
+        """Take messages in, as the edge received them."""
         for message in messages:
-            if message["data"] is not None and not self._unwanted:
-                self._chunks.append(message["data"][0])
+            data = message["data"]
+            if isinstance(data, list) and not self._unwanted:
+                self._chunks.append(data[0])
             if message["finished"]:
                 self._end(message)
         self._news.set()

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from stagewire import ChunkLink, ChunkTransport, Transport, TransportFull
+from stagewire import ChunkLink, ChunkTransport, Closed, Transport, TransportFull
 from stagewire_chunks import ChunkAdapter, ChunkOptions
 from stagewire_orchestrator.edges import Edge
-from stagewire_orchestrator.feeds import Feed
+from stagewire_orchestrator.feeds import NOTHING, Feed
 from stagewire_orchestrator.options import EdgeLimits
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class OutEnd(_End):
         super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica)))
         self._on_failed = on_failed
         self._room: dict[str, asyncio.Event] = {}
+        self._begun: set[str] = set()
         self._adapter = ChunkAdapter(
             self._face,
             edge.source,
@@ -85,6 +86,7 @@ class OutEnd(_End):
 
     async def send(self, wire: str, chunk: Any) -> None:
         """Send a chunk; waits while the edge has no room for this request."""
+        self._begun.add(wire)
         while True:
             room = self._room[wire] = self._room.get(wire) or asyncio.Event()
             room.clear()
@@ -97,13 +99,20 @@ class OutEnd(_End):
 
     def finish(self, wire: str) -> None:
         """Say that all was sent."""
-        self._room.pop(wire, None)
+        self._forget(wire)
         self._adapter.save_async(wire, None, is_final=True)
 
     def cancel(self, wire: str) -> None:
-        """Drop what waits to be sent, and tell the receiver."""
-        self._room.pop(wire, None)
+        """Drop what waits to be sent, and tell the receiver, also when nothing was sent so far."""
+        with suppress(TransportFull, Closed):
+            if wire not in self._begun:
+                self._adapter.save_async(wire, NOTHING, is_final=False)  # only what is in use can be cancelled
+        self._forget(wire)
         self._adapter.cancel_sender(wire)
+
+    def _forget(self, wire: str) -> None:
+        self._room.pop(wire, None)
+        self._begun.discard(wire)
 
     def _has_room(self, wire: str) -> None:
         room = self._room.get(wire)

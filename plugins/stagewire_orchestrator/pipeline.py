@@ -73,7 +73,8 @@ class OrchestratorPipeline:
             last = await self._carry(sinks, watch)
             await sinks.finish()
         except OutputFailed as error:
-            await self._orchestrator.abort(REQUEST)
+            if await self._orchestrator.abort(REQUEST):
+                await self._orchestrator.next_output()  # its CANCEL: nobody else takes it
             return [Failure(REQUEST, str(error.stage), str(error))]
         if last.error is not None:
             return [Failure(REQUEST, str(last.error.stage), last.error.cause)]

@@ -170,6 +170,8 @@ class Progress:
         state.making = state.making or set()
         state.making.add(task)
         task.add_done_callback(state.making.discard)
+        if asyncio.iscoroutine(payload):  # a task that is cancelled before it began never awaits it
+            task.add_done_callback(lambda _task: payload.close())
 
     async def _await_payload(self, state: RequestState, run: StageRun, payload: Awaitable[Any]) -> None:
         try:

@@ -48,11 +48,11 @@ class Reader:
         replica, ready, get = self._replica, self._ready, self._replica.client.get_output
         while True:
             outputs = await get()
+            if replica.held:
+                await replica.unheld()
             if outputs:
                 ready.post_outputs(self._on_outputs, replica, outputs)
             else:
                 await asyncio.sleep(0)  # a client that returns nothing at once must not starve the loop
             if ready.full:
                 await ready.room()
-            if replica.held:
-                await replica.unheld()

@@ -1,13 +1,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stagewire.testing import run_virtual
+from stagewire import (
+    BuildContext,
+    ConfigError,
+    Job,
+    Progress,
+    Provider,
+    RunReport,
+    StageRequest,
+    stage_provider,
+)
+from stagewire.app import App
+from stagewire.config import Config
+from stagewire.lifecycle import StopSignal
+from stagewire.registry import Catalog
+from stagewire.testing import no_leaks, run_virtual
+from stagewire_local import LocalOptions, LocalTransport
 from stagewire_orchestrator import Orchestrator, OrchOutput
+from stagewire_orchestrator.config import OrchestratorOptions
+from stagewire_orchestrator.pipeline import OrchestratorPipeline
+from stagewire_orchestrator.plugin import stagewire_pipelines
 from stagewire_orchestrator.testing import FullClient, ScriptedClient
 
 
@@ -87,3 +107,134 @@ def play_full(play: Callable[..., None]) -> Callable[..., None]:
         play(story, client=FullClient, **options)
 
     return run
+
+
+class Lab:
+    """Runs pipelines from YAML in this process, with stages of the test's own beside those it always has.
+
+    The stages that it always has: ``lines`` splits the input at line breaks, ``up`` makes capitals, ``twice`` says
+    everything twice, ``join`` makes one text of all chunks.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.out = folder / "out"
+        self.out.mkdir()
+        self.progress: list[Progress] = []
+        self.wav_limit: int | None = None
+        self.transport: Any = None
+        self.stages: dict[str, Provider[Any]] = {}
+        for name, made_of in (("lines", lines), ("up", up), ("twice", twice), ("join", join)):
+            self.stage(name, made_of)
+
+    def stage(self, name: str, made_of: Any, **how: Any) -> None:
+        """Add a stage."""
+        self.stages[name] = stage_provider(name, made_of, **how)
+
+    def app(self) -> App:
+        def make_transport(options: LocalOptions, context: BuildContext) -> Any:
+            self.transport = LocalTransport(options, clock=context.clock, log=context.log)
+            return self.transport
+
+        def make_pipeline(options: OrchestratorOptions, context: BuildContext) -> OrchestratorPipeline:
+            limit = {} if self.wav_limit is None else {"wav_limit": self.wav_limit}
+            self.pipeline = OrchestratorPipeline(options, context, **limit)
+            return self.pipeline
+
+        local = Provider(name="local", summary="", options=LocalOptions, factory=make_transport)
+        (kind,) = stagewire_pipelines()
+        catalog = Catalog.of(
+            stages=list(self.stages.values()),
+            pipelines=[replace(kind, factory=make_pipeline)],
+            transports=[local],
+            kv_backends=[Provider(name="memory", summary="", factory=_no_backend)],
+            lease_backends=[Provider(name="memory", summary="", factory=_no_backend)],
+        )
+        return App(catalog, environ={})
+
+    def load(self, text: str, app: App | None = None) -> Config:
+        file = self.folder / "pipeline.yaml"
+        file.write_text(f"version: 1\npipeline: orchestrator\nlogging: {{level: error}}\n{text}")
+        return (app or self.app()).load([file])
+
+    def problems(self, text: str) -> list[str]:
+        """Return what is wrong with the file, each as it is shown, without the file's name."""
+        try:
+            self.load(text)
+        except ConfigError as error:
+            return [str(problem).removeprefix(str(self.folder / "pipeline.yaml")) for problem in error.problems]
+        return []
+
+    async def run_async(self, text: str, source: Any = None, stop: StopSignal | None = None) -> RunReport:
+        """Run; the source is a text, or anything that iterates blocks."""
+        app = self.app()
+        blocks = Blocks(source) if isinstance(source, str | bytes | list) else source
+        job = Job(blocks, self.out, self.progress.append)
+        return await app.run(self.load(text, app), job, signals=False, stop=stop)
+
+    def run(self, text: str, source: Any = None) -> RunReport:
+        """The same, to its end, with nothing left behind."""
+        with no_leaks():
+            report = asyncio.run(self.run_async(text, source))
+        self.assert_quiescent()
+        return report
+
+    def assert_quiescent(self) -> None:
+        """Fail when anything of a request is left in the orchestrator, on the edges, or in the transport."""
+        stats = self.pipeline._orchestrator.stats()
+        assert not any(stats["tables"].values()), stats["tables"]
+        if self.transport is not None:
+            left = {edge: counts["unread"] for edge, counts in self.transport.stats().items() if counts.get("unread")}
+            assert not left, left
+
+    def read(self, name: str) -> str:
+        return (self.out / name).read_text()
+
+
+class Blocks:
+    """An input of the blocks that the test gives."""
+
+    name = "<test>"
+
+    def __init__(self, source: Any) -> None:
+        data = source.encode() if isinstance(source, str) else source
+        self._blocks = [data] if isinstance(data, bytes) else data
+        self.size = sum(len(block) for block in self._blocks)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for block in self._blocks:
+            yield block
+
+
+def _no_backend(_options: Any, _context: BuildContext) -> Any:
+    raise AssertionError("nobody needs it")
+
+
+async def lines(request: StageRequest) -> AsyncIterator[str]:
+    rest = ""
+    async for block in request.chunks:
+        *whole, rest = (rest + block.decode()).split("\n")
+        for line in whole:
+            yield line
+    if rest:
+        yield rest
+
+
+async def up(request: StageRequest) -> AsyncIterator[str]:
+    async for chunk in request.chunks:
+        yield chunk.upper()
+
+
+async def twice(request: StageRequest) -> AsyncIterator[Any]:
+    async for chunk in request.chunks:
+        yield chunk
+        yield chunk
+
+
+async def join(request: StageRequest) -> str:
+    return " ".join([str(chunk) async for chunk in request.chunks])
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
