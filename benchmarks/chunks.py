@@ -1,7 +1,7 @@
 """The ChunkAdapter over the local transport: chunks per second, latency of a chunk, cost when nothing happens.
 
-The floor is bare threads for the same hops: a deque and a Condition to the sending thread, a dictionary behind a lock as
-the transport, a receiving thread, a list behind a lock for the caller. It copies, bounds and retries nothing.
+The floor is bare threads for the same hops: a deque and a Condition to the sending thread, a dictionary behind a lock
+as the transport, a receiving thread, a list behind a lock for the caller. It copies, bounds and retries nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stagewire import ChunkLink
 from stagewire_chunks import ChunkAdapter
 from stagewire_local.transport import LocalTransport
 
-PAYLOAD = {"tokens": [1, 2, 3, 4], "text": "a chunk of text"}
+PAYLOAD = b"a small piece of sound " * 4
 
 
 class Pipe(Protocol):
