@@ -197,8 +197,9 @@ def measure(*, quick: bool) -> list[Row]:
         }
         medians = interleave(subjects, 3 if quick else 5)
         for name, value in medians.items():
-            ratio = None if name == "stagewire" else medians["stagewire"] / value
-            rows.append(Row(f"{concurrent:,} concurrent: {name}", value, "outputs/s", ratio and "stagewire is", ratio))
+            label = f"{concurrent:,} concurrent: {name}"
+            compared = ("stagewire is", medians["stagewire"] / value) if name != "stagewire" else (None, None)
+            rows.append(Row(label, value, "outputs/s", *compared))
         rows += [Row(f"{name}: not installed", 0, "") for name in PEERS if name not in here]
     return rows
 
