@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from stagewire_csp.inventory import SideName
+from stagewire_csp.inventory import SIDES, SideName
 from stagewire_csp.snapshot import Snapshot
 
 FindingKind = Literal["one_sided_starvation", "silent_stall", "expired_stock_holds_every_slot"]
@@ -52,8 +52,8 @@ class Detective:
             now: The state.
             all_expired: The sides of whose stock nothing is fresh.
         """
-        starved = (finding for side in OTHER for finding in self._starvation(side, now))
-        stuck = (finding for side in OTHER for finding in _expired_stock(side, now, all_expired))
+        starved = (finding for side in SIDES for finding in self._starvation(side, now))
+        stuck = (finding for side in SIDES for finding in _expired_stock(side, now, all_expired))
         return [*starved, *self._stall(now), *stuck]
 
     def _starvation(self, side: SideName, now: Snapshot) -> Iterator[Finding]:

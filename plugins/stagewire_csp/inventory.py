@@ -18,6 +18,9 @@ from stagewire_csp.slots import Outcome, Settled, Slots
 SideName = Literal["t", "q"]
 """A side: ``t``, made locally, or ``q``, which came from outside."""
 
+SIDES: tuple[SideName, ...] = ("t", "q")
+"""Both sides."""
+
 OnSettled = Callable[[SideName, Any, Outcome], None]
 """Takes side, resource and fate of each resource, once, when it is known."""
 

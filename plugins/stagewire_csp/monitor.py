@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stagewire import emit
 from stagewire_csp.findings import Detective, Finding
-from stagewire_csp.inventory import Inventory, SideName
+from stagewire_csp.inventory import SIDES, Inventory, SideName
 from stagewire_csp.settings import RunSettings
 from stagewire_csp.snapshot import Snapshot
 
@@ -114,8 +114,7 @@ class Monitor:
         """Make a report now and emit it."""
         state = self._take()
         before = self.last.state if self.last else None
-        sides: tuple[SideName, ...] = ("t", "q")
-        expired = frozenset(side for side in sides if self._inventory.all_expired(side, SCAN))
+        expired = frozenset(side for side in SIDES if self._inventory.all_expired(side, SCAN))
         findings = tuple(self._detective.look(state, all_expired=expired))
         self.last = MonitorReport(state, Rates.between(before, state), self._lateness, findings)
         self._lateness = 0.0

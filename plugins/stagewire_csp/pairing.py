@@ -78,7 +78,10 @@ class Pairing:
 
     def claim(self, now: float) -> Pair | None:
         """Take a pair at once, unless there is none or others wait for one."""
-        return None if self.queue.waiting and self.queue.ready() else self._take(now)
+        if self.queue.waiting and self.queue.ready():
+            self._settle(now)
+            return None
+        return self._take(now)
 
     def stand_in_line(self, since: float, *, first: bool) -> asyncio.Future[Pair]:
         """Wait for a pair, which `confirm` must accept. As `WaitQueue.join`.

@@ -13,7 +13,7 @@ from stagewire.lifecycle import CloseFailed, Closer, StopSignal, TaskRegistry
 from stagewire_csp.capacity import Capacity
 from stagewire_csp.crew import Crew
 from stagewire_csp.failures import FailureBook, RoleFailed
-from stagewire_csp.inventory import Inventory, SideName
+from stagewire_csp.inventory import SIDES, Inventory, SideName
 from stagewire_csp.monitor import Monitor
 from stagewire_csp.report import CspReport
 from stagewire_csp.roles import Caller, ConsumesPairs, MakesT, RequestsQ, Roles
@@ -64,12 +64,13 @@ class CspRuntime:
         self.settings = settings or RunSettings()
         self.inventory = Inventory(capacity.t_slot, capacity.q_slot, clock=clock, on_settled=self._settled)
         """The stock."""
-        self._roles = Roles(producer, requester, consumer)
+        roles = Roles(producer, requester, consumer)
+        self._settlers = {side: roles.settler(side) for side in SIDES}
         self._wall = wall
         self._log = log or fallback_logger()
         self._book = FailureBook(self.settings.failures)
         caller = Caller(self._book)
-        self._workers = Workers.build(self.inventory, self._roles, caller, capacity, self.settings)
+        self._workers = Workers.build(self.inventory, roles, caller, capacity, self.settings)
         self._crew = Crew(self._workers, self._book, self._log, on_give_up=self._give_up, on_fault=self._died)
         self.monitor = Monitor(self.snapshot, self.inventory, self.settings, log=self._log, on_beat=on_beat)
         """The monitor."""
@@ -189,7 +190,7 @@ class CspRuntime:
         self.stop(f"a worker died: {describe(error)}")
 
     def _settled(self, side: SideName, resource: Any, outcome: Outcome) -> None:
-        settler = self._roles.settler(side)
+        settler = self._settlers[side]
         if settler is None:
             return
         try:

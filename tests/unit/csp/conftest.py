@@ -144,6 +144,8 @@ class Script:
         self.count = count
         self.made = 0
         self.asked = 0
+        self.produced = 0
+        self.answered = 0
         self.pairs: list[tuple[Any, Any]] = []
         self.on_produce: Hook = pause(0.1)
         self.on_send: Hook = pause(0.01)
@@ -156,6 +158,7 @@ class Script:
         self.made += 1
         number = self.made
         await self.on_produce(number)
+        self.produced += 1
         return f"t{number}"
 
     async def send(self) -> Any:
@@ -168,6 +171,7 @@ class Script:
 
     async def receive(self, ticket: Any) -> Any:
         await self.on_receive(ticket)
+        self.answered += 1
         return f"q{ticket}"
 
     async def consume(self, t: Any, q: Any) -> None:
