@@ -90,8 +90,9 @@ class Endings:
     def _close(self, state: RequestState) -> None:
         state.over = True
         del self._shared.ledger[state.wire]
-        if state.timer is not None:
-            state.timer.cancel()
+        for timer in (state.timer, state.look):
+            if timer is not None:
+                timer.cancel()
         state.lane.close()
 
     def _withdraw(self, state: RequestState) -> tuple[list[asyncio.Future[None]], list[Replica]]:

@@ -20,6 +20,7 @@ from stagewire_orchestrator.progress import Progress
 from stagewire_orchestrator.readers import Reader
 from stagewire_orchestrator.replicas import Replicas
 from stagewire_orchestrator.shared import Shared
+from stagewire_orchestrator.standstill import Standstill
 from stagewire_orchestrator.submitter import Submitter
 from stagewire_orchestrator.watch import Watch
 
@@ -50,6 +51,7 @@ class Engine:
             on_left_out=self._end_without_output,
         )
         self._watch = Watch(clocks, shared.ready, self._endings.fail)
+        self._standstill = Standstill(graph, shared.ready, self._endings.fail)
         self._dispatcher = Dispatcher(
             shared, replicas=replicas, progress=self._progress, endings=self._endings, watch=self._watch
         )
@@ -121,6 +123,7 @@ class Engine:
         self._shared.reports.admitted(state)
         self._progress.begin(state)
         self._watch.look(state)
+        self._standstill.watch(state)
 
     def _abort(self, message: Abort) -> None:
         door = self._shared.door

@@ -65,6 +65,7 @@ class RequestState:
         started_at: When the first stage had taken it.
         last_output_at: When the client's last output came.
         timer: The next look at its clocks.
+        look: The next look at whether it moves.
         over: Whether it has ended; it is then no longer in the ledger.
     """
 
@@ -80,6 +81,7 @@ class RequestState:
     started_at: float | None = None
     last_output_at: float | None = None
     timer: asyncio.TimerHandle | None = None
+    look: asyncio.TimerHandle | None = None
     over: bool = False
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from stagewire import ChunkLink, ChunkTransport, Closed, Transport, TransportFull
+from stagewire import ChunkKey, ChunkLink, ChunkTransport, Closed, Transport, TransportError, TransportFull
 from stagewire_chunks import ChunkAdapter, ChunkOptions
 from stagewire_orchestrator.edges import Edge
 from stagewire_orchestrator.feeds import NOTHING, Feed
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 LINGER = 1.0
 """Seconds that an aborted request's terminal has to come through an edge before the receiving end forgets it."""
+
+KEEP_ALIVE = 10.0
+"""Seconds after which the transport is told again that a request's chunks are still wanted."""
+
+_NEVER = 2**53
+"""A chunk that there never is. Asking for it takes nothing and shows the transport that its reader is alive."""
 
 OnFailed = Callable[[str, Exception], None]
 """Takes a request's wire id and why an edge cannot carry on with it; called on the event loop."""
@@ -142,6 +148,7 @@ class InEnd(_End):
         self._stall = math.inf if limits.stall is None else limits.stall
         self._feeds: dict[str, Feed] = {}
         self._gone: dict[str, asyncio.Event] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._adapter = ChunkAdapter(
             self._face,
             edge.target,
@@ -156,6 +163,8 @@ class InEnd(_End):
         """Begin to receive a request; what has arrived already is not lost."""
         feed = self._feeds[wire] = Feed(self.edge.source, news, self._poll)
         self._adapter.load_async(wire, stall_timeout=self._stall)
+        if self._timer is None:
+            self._timer = self._loop.call_later(KEEP_ALIVE, self._keep_alive)
         return feed
 
     async def forget(self, wire: str) -> None:
@@ -173,6 +182,19 @@ class InEnd(_End):
             del self._gone[wire]
             self._feeds.pop(wire, None)
             self._adapter.cleanup_receiver(wire)
+
+    async def close(self) -> None:
+        """Stop the adapter's threads and close its face."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await super().close()
+
+    def _keep_alive(self) -> None:
+        """While a stage is slow its window is full, and the adapter gets nothing: that must not look like its end."""
+        self._timer = self._loop.call_later(KEEP_ALIVE, self._keep_alive) if self._feeds else None
+        for wire in self._feeds:
+            with suppress(TransportError):  # the adapter meets the same fault, and reports it
+                self._face.get(ChunkKey(wire, self.edge.source, _NEVER))
 
     def _poll(self) -> None:
         leave = [wire for wire, feed in self._feeds.items() if not feed.wants]

@@ -102,6 +102,11 @@ class LocalClient:
         run = self._runs.get(request_id)
         return run.doing if run is not None else "running"
 
+    def moves(self, request_id: str) -> int:
+        """Return how many chunks of the request came in or went out here."""
+        run = self._runs.get(request_id)
+        return run.moves if run is not None else 0
+
     async def close(self) -> None:
         """Cancel what is left, stop the edges, close the stage."""
         for run in self._runs.values():

@@ -58,6 +58,11 @@ class LocalRun:
         """Note that the stage waits for input, or no longer."""
         self.doing = "starved" if waits else "running"
 
+    @property
+    def moves(self) -> int:
+        """How many chunks came in or went out."""
+        return self._count + (sum(feed.taken for feed in self.feeds.feeds) if self.feeds is not None else 0)
+
     def fail(self, error: Exception) -> None:
         """End it from outside, with this error."""
         self.failure = error

@@ -38,6 +38,7 @@ class Replica:
         self.abort = getattr(client, "abort", None)
         self.credit = getattr(client, "credit", None)
         self._doing = getattr(client, "doing", None)
+        self._moves = getattr(client, "moves", None)
         self._holds: set[object] = set()
         self._open = asyncio.Event()
         self._open.set()
@@ -51,6 +52,11 @@ class Replica:
         if found == "starved":
             return "starved"
         return "blocked" if found == "blocked" else "running"
+
+    def moves(self, wire: str) -> int:
+        """Return how many chunks of the request came in or went out; 0 where the client does not tell."""
+        moves: int = self._moves(wire) if self._moves is not None else 0
+        return moves
 
     def stats(self) -> dict[str, float]:
         """Return its counters."""

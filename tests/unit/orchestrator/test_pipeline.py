@@ -11,8 +11,7 @@ import pytest
 
 from stagewire import Options, RunReport, StageRequest, StagewireError, To
 from stagewire.lifecycle import StopSignal
-from stagewire_orchestrator import sinks
-from stagewire_orchestrator.links import LINGER
+from stagewire_orchestrator import links, sinks, standstill
 
 LINE = """
 stages:
@@ -306,6 +305,24 @@ def test_or10_a_cancel_that_a_stage_makes_itself_fails_its_request(lab: Any) -> 
     assert (failure.stage, failure.cause) == ("lines", "process: CancelledError")
 
 
+def test_or14_a_stage_that_is_slow_loses_no_chunk_to_the_transports_expiry(
+    lab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "KEEP_ALIVE", 0.02)
+
+    async def slow(request: StageRequest) -> AsyncIterator[str]:
+        async for chunk in request.chunks:
+            yield chunk
+            if chunk in {"1", "100", "300"}:
+                await asyncio.sleep(0.4)
+
+    lab.stage("slow", slow)
+    text = "\n".join(str(number) for number in range(600))
+    report = lab.run(chunk_line().replace("use: up", "use: slow") + "transport: {use: local, expires: 0.2}\n", text)
+    assert not report.failures
+    assert lab.read("up.txt") == f"{text}\n"
+
+
 @pytest.mark.parametrize("kind", ["chunk", "batch"])
 def test_or12_a_stage_that_fails_before_its_first_chunk_lets_the_others_go_at_once(lab: Any, kind: str) -> None:
     async def broken(request: StageRequest) -> AsyncIterator[str]:
@@ -316,7 +333,43 @@ def test_or12_a_stage_that_fails_before_its_first_chunk_lets_the_others_go_at_on
     lab.stage("broken", broken)
     report = lab.run(chunk_line(kind).replace("use: lines", "use: broken"), "x")
     assert report.failures[0].stage == "lines"
-    assert report.details["seconds"] < LINGER / 2  # nobody waited for a terminal that does not come
+    assert report.details["seconds"] < links.LINGER / 2  # nobody waited for a terminal that does not come
+
+
+def test_or13_a_zip_that_stands_still_ends_by_name(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standstill, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(standstill, "PATIENCE", 0.2)
+
+    async def every_thousandth(request: StageRequest) -> AsyncIterator[str]:
+        number = 0
+        async for chunk in request.chunks:
+            if number % 1_000 == 999:
+                yield chunk
+            number += 1
+
+    lab.stage("same", same)
+    lab.stage("every_thousandth", every_thousandth)
+    text = fork("chunk", "zip").replace("use: twice", "use: every_thousandth")
+    (failure,) = lab.run(text, "x\n" * 5_000).failures
+    assert failure.stage == "end"
+    assert (
+        "nothing has moved for 0.2 s: 'right', 'end' wait for chunks that 'lines', 'left' cannot send" in failure.cause
+    )
+
+
+def test_or13_a_zip_that_is_only_slow_is_left_alone(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standstill, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(standstill, "PATIENCE", 0.05)
+
+    async def slow(request: StageRequest) -> AsyncIterator[str]:
+        async for chunk in request.chunks:
+            await asyncio.sleep(0.3)
+            yield chunk
+
+    lab.stage("same", same)
+    lab.stage("slow", slow)
+    report = lab.run(fork("chunk", "zip").replace("use: twice", "use: slow"), "a\nb")
+    assert not report.failures
 
 
 def test_or17_clocks_are_a_matter_of_yaml(lab: Any) -> None:
