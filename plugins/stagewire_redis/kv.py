@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease, LeaseLost
 from stagewire_redis.options import RedisKVOptions
-from stagewire_redis.scripts import DELETE, PUT
-from stagewire_redis.server import Server
+from stagewire_redis.scripts import DELETE, DISCARD, PUT
+from stagewire_redis.server import Server, milliseconds
 
-UNCOMMITTED_MS = 120_000
-"""Parts of a value that never became visible vanish after so long."""
+UNCOMMITTED = 120.0
+"""Parts of a value that never became visible vanish after so many seconds, or after the TTL of its lease."""
 
 SCAN = 1_000
 
@@ -56,6 +58,7 @@ class RedisKV:
     def __init__(self, options: RedisKVOptions) -> None:
         self._options = options
         self._server = Server(options)
+        self._discarding: set[asyncio.Task[None]] = set()
 
     @property
     def reference_threshold(self) -> int:
@@ -73,45 +76,72 @@ class RedisKV:
             raise KVError(
                 f"the value of {key!r} has {view.nbytes} bytes: at most {MAX_VALUE} are possible, send it in parts"
             )
-        parts = await self._put_parts(view) if view.nbytes > self._options.part_bytes else []
-        holder = ("", "") if lease is None else (lease.id, str(lease.generation))
-        stored = await self._server.run(PUT, key, *holder, b"" if parts else view, *parts)
-        if stored == 1:
+        if view.nbytes <= self._options.part_bytes:
+            await self._commit(key, lease, view)
             return
-        await self._discard(parts)
+        parts = self._name_parts(view.nbytes)
+        try:
+            await self._put_parts(parts, view, lease)
+            await self._commit(key, lease, b"", *parts)
+        except BaseException:
+            self._discard(key, parts)
+            raise
+
+    def _name_parts(self, size: int) -> list[str]:
+        stem = f"{self._server.prefix}p:{secrets.token_hex(12)}"
+        return [f"{stem}:{number}" for number in range(-(-size // int(self._options.part_bytes)))]
+
+    async def _put_parts(self, names: list[str], view: memoryview, lease: Lease | None) -> None:
+        """Send the parts; each gives those before it time too, so that a sender that dies leaves them for one span."""
+        size, span = int(self._options.part_bytes), UNCOMMITTED if lease is None else min(UNCOMMITTED, lease.ttl)
+        expiry = milliseconds(span)
+        for number, name in enumerate(names):
+            part = ("SET", name, view[number * size : (number + 1) * size], "PX", expiry)
+            await self._server.commands(part, *(("PEXPIRE", earlier, expiry) for earlier in names[:number]))
+
+    async def _commit(self, key: str, lease: Lease | None, value: Buffer, *parts: str) -> None:
+        holder = ("", "") if lease is None else (lease.id, str(lease.generation))
+        stored = await self._server.run(PUT, key, *holder, value, *parts)
         if stored == 0 and lease is not None:
             raise LeaseLost(f"lease {lease.id} of generation {lease.generation} has ended: {key!r} was not stored")
-        raise KVError(f"the parts of {key!r} expired before it was complete: the server is too slow; put it again")
+        if stored != 1:
+            raise KVError(f"the parts of {key!r} expired before it was complete: the server is too slow; put it again")
 
-    async def _put_parts(self, view: memoryview) -> list[str]:
-        stem, size = f"{self._server.prefix}p:{secrets.token_hex(12)}", int(self._options.part_bytes)
-        names: list[str] = []
-        for start in range(0, view.nbytes, size):
-            names.append(f"{stem}:{start}")
-            await self._server.commands(("SET", names[-1], view[start : start + size], "PX", UNCOMMITTED_MS))
-        return names
+    def _discard(self, key: str, parts: list[str]) -> None:
+        """Drop parts that did not become visible, in the background: the sender may have been cancelled."""
 
-    async def _discard(self, parts: list[str]) -> None:
-        if parts:
-            await self._server.commands(("UNLINK", *parts))
+        async def discard() -> None:
+            with suppress(KVError, Closed):  # they expire
+                await self._server.run(DISCARD, key, *parts)
+
+        task = asyncio.create_task(discard(), name="redis-discard")
+        self._discarding.add(task)
+        task.add_done_callback(self._discarding.discard)
 
     async def get(self, key: str) -> Holder | None:
-        """Fetch the value."""
-        value, parts = await self._server.commands(
-            ("GET", self._name("v", key)), ("LRANGE", self._name("m", key), 0, -1)
-        )
-        if value is not None:
-            return RedisHolder(value)
-        return await self._join(parts) if parts else None
+        """Fetch the value: one that was whole under the key at some moment of the call."""
+        tried: list[bytes] = []
+        while True:
+            value, parts = await self._server.commands(
+                ("GET", self._name("v", key)), ("LRANGE", self._name("m", key), 0, -1)
+            )
+            if value is not None:
+                return RedisHolder(value)
+            if parts == tried:
+                return None
+            joined = await self._join(parts)
+            if joined is not None:
+                return RedisHolder(joined)
+            tried = parts  # deleted or replaced while it was read: look again
 
-    async def _join(self, parts: list[bytes]) -> Holder | None:
+    async def _join(self, parts: list[bytes]) -> bytearray | None:
         joined = bytearray()
         for part in parts:
             (piece,) = await self._server.commands(("GET", part))
             if piece is None:
-                return None  # deleted or replaced while it was read: there is no such value any more
+                return None
             joined += piece
-        return RedisHolder(joined)
+        return joined
 
     async def delete(self, key: str) -> bool:
         """Remove the key; returns whether there was one."""
@@ -137,6 +167,8 @@ class RedisKV:
 
     async def close(self) -> None:
         """Close the connections; values and holders stay. Idempotent."""
+        while self._discarding:
+            await asyncio.wait(self._discarding)
         await self._server.close()
 
     def _name(self, kind: str, key: str) -> str:

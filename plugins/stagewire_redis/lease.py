@@ -8,7 +8,7 @@ import secrets
 from stagewire import Clock, Lease, LeaseLost
 from stagewire_redis.options import RedisLeaseOptions
 from stagewire_redis.scripts import ATTACH, BATCH, GRANT, KEEPALIVE, REVOKE
-from stagewire_redis.server import Server
+from stagewire_redis.server import Server, milliseconds
 
 
 class RedisLease:
@@ -31,14 +31,18 @@ class RedisLease:
         if not (ttl > 0 and math.isfinite(ttl)):
             raise ValueError(f"ttl is {ttl}: a lease lasts for more than 0 seconds, and not for ever")
         sent_at, name = self._clock(), secrets.token_hex(12)
-        generation = await self._server.run(GRANT, name, _milliseconds(ttl))
+        generation = await self._server.run(GRANT, name, milliseconds(ttl))
         return Lease(name, int(generation), ttl, sent_at + ttl)
 
     async def keepalive(self, lease: Lease) -> Lease:
-        """Extend the lease and what is tied to it by its TTL from now. Raises `LeaseLost`."""
+        """Extend the lease and what is tied to it by its TTL from now. Raises `LeaseLost`.
+
+        The keys come in batches after the lease, so one sent in the last moment of a lease with very many keys may find
+        some of them gone.
+        """
         sent_at, cursor = self._clock(), b"0"
         while True:
-            identity = (lease.id, lease.generation, _milliseconds(lease.ttl))
+            identity = (lease.id, lease.generation, milliseconds(lease.ttl))
             cursor = await self._server.run(KEEPALIVE, *identity, cursor, BATCH)
             if cursor is None:
                 raise _lost(lease)
@@ -52,9 +56,8 @@ class RedisLease:
 
     async def revoke(self, lease: Lease) -> None:
         """End the lease, then drop its keys in batches. Cancelled or failing in between, the rest expires."""
-        generation: int | str = lease.generation
-        while await self._server.run(REVOKE, lease.id, generation, BATCH) == BATCH:
-            generation = ""
+        while await self._server.run(REVOKE, lease.id, lease.generation, BATCH):
+            pass
 
     async def alive(self, lease: Lease) -> bool:
         """Return whether the server still holds this generation of the lease."""
@@ -64,10 +67,6 @@ class RedisLease:
     async def close(self) -> None:
         """Close the connections; the leases run on. Idempotent."""
         await self._server.close()
-
-
-def _milliseconds(seconds: float) -> int:
-    return max(1, round(seconds * 1000))
 
 
 def _lost(lease: Lease) -> LeaseLost:

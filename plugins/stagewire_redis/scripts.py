@@ -5,6 +5,7 @@ Keys, under the prefix: ``lease:ID`` (its generation, expires with it), ``tied:I
 ``o:KEY`` (the lease that KEY is tied to). All that belongs to a tied key expires with the lease, so a killed owner
 leaves nothing behind.
 
+Every script may run twice, because a command is sent again when its connection is lost before the reply.
 The scripts make key names from arguments, which a cluster does not allow; it is refused when connecting.
 """
 
@@ -46,6 +47,9 @@ end
 GRANT = (
     _COMMON
     + """
+-- Run again because its reply was lost, it answers the same.
+local held = redis.call('GET', P .. 'lease:' .. ARGV[2])
+if held then redis.call('PEXPIRE', P .. 'lease:' .. ARGV[2], ARGV[3]) return held end
 -- A generation is greater than all before it also when the server lost its data: it is no less than the time in us.
 local now = redis.call('TIME')
 local generation = now[1] * 1000000 + now[2]
@@ -86,14 +90,14 @@ return 1
 REVOKE = (
     _COMMON
     + """
--- ARGV: prefix, id, generation, batch. The lease ends first, so that nothing is tied to it while its keys go.
-if ARGV[3] ~= '' then
-  if not alive(ARGV[2], ARGV[3]) then return 0 end
-  redis.call('DEL', P .. 'lease:' .. ARGV[2])
-end
+-- ARGV: prefix, id, generation, batch. The lease ends first, so that nothing is tied to it while its keys go. Ids are
+-- never used twice, so what is still tied to a lease that has ended goes too: a call whose reply was lost goes on.
+local held = redis.call('GET', P .. 'lease:' .. ARGV[2])
+if held and held ~= ARGV[3] then return 0 end
+redis.call('DEL', P .. 'lease:' .. ARGV[2])
 local keys = redis.call('SPOP', P .. 'tied:' .. ARGV[2], ARGV[4])
 for _, key in ipairs(keys) do drop(key) end
-return #keys
+return redis.call('SCARD', P .. 'tied:' .. ARGV[2])
 """
 )
 
@@ -101,18 +105,25 @@ PUT = (
     _COMMON
     + """
 -- ARGV: prefix, key, id, generation, value, part names … ; without parts the value is stored in one piece.
+-- Returns 1; 0 when the lease has ended; -1 when a part is gone. In both nothing was changed.
 local key, id = ARGV[2], ARGV[3]
 if id ~= '' and not alive(id, ARGV[4]) then return 0 end
+for index = 6, #ARGV do
+  if redis.call('EXISTS', ARGV[index]) == 0 then return -1 end
+end
 local owner = redis.call('GET', P .. 'o:' .. key)
 -- The first write is the one that a full server refuses; after a write it lets a script finish.
 if #ARGV == 5 then redis.call('SET', P .. 'v:' .. key, ARGV[5]) else redis.call('UNLINK', P .. 'v:' .. key) end
-for _, part in ipairs(redis.call('LRANGE', P .. 'm:' .. key, 0, -1)) do redis.call('UNLINK', part) end
+local mine = {}
+for index = 6, #ARGV do mine[ARGV[index]] = true end
+for _, part in ipairs(redis.call('LRANGE', P .. 'm:' .. key, 0, -1)) do
+  -- Run again because its reply was lost, it finds its own parts in place.
+  if not mine[part] then redis.call('UNLINK', part) end
+end
 redis.call('UNLINK', P .. 'm:' .. key)
-if #ARGV > 5 then
-  for index = 6, #ARGV do
-    if redis.call('PERSIST', ARGV[index]) == 0 and redis.call('EXISTS', ARGV[index]) == 0 then return -1 end
-    redis.call('RPUSH', P .. 'm:' .. key, ARGV[index])
-  end
+for index = 6, #ARGV do
+  redis.call('PERSIST', ARGV[index])
+  redis.call('RPUSH', P .. 'm:' .. key, ARGV[index])
 end
 if id == '' then id = owner or '' end
 if id ~= '' then
@@ -122,5 +133,22 @@ end
 return 1
 """
 )
+
+DISCARD = (
+    _COMMON
+    + """
+-- ARGV: prefix, key, part names … ; parts that became visible after all stay.
+if redis.call('LINDEX', P .. 'm:' .. ARGV[2], 0) == ARGV[3] then return 0 end
+for index = 3, #ARGV do redis.call('UNLINK', ARGV[index]) end
+return 1
+"""
+)
+
+PROBE = """
+-- Does what the others do, so that a server that is full or read-only, or a user who may not, is found when connecting.
+redis.call('SET', ARGV[1] .. 'probe', '', 'PX', 1000)
+return redis.call('DEL', ARGV[1] .. 'probe')
+"""
+"""Whether this user can write to this server."""
 
 DELETE = _COMMON + "return drop(ARGV[2])"

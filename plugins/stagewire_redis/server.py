@@ -1,36 +1,37 @@
-"""One connection pool to one Redis, with its errors mapped and its commands made safe under a cancel."""
+"""One connection pool to one Redis: operations bounded in time and number, safe under a cancel, their errors mapped."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from typing import Any, TypeVar
 
 import redis.asyncio as redis_asyncio
-from redis import exceptions as faults
+from redis import exceptions as redis_faults
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from stagewire import Closed, KVError
+from stagewire_redis.faults import explain, name_server
 from stagewire_redis.options import RedisOptions
+from stagewire_redis.scripts import PROBE
+
+T = TypeVar("T")
 
 OLDEST = (6, 2)
-
-_REMEDIES: tuple[tuple[type[Exception], str], ...] = (
-    (faults.AuthenticationError, "wrong user name or password: correct the url"),
-    (faults.OutOfMemoryError, "it is full (maxmemory): raise the limit, or see why values are not deleted"),
-    (faults.ReadOnlyError, "it is a read-only replica: name the primary in the url"),
-    (faults.NoPermissionError, "the user may not do this: give it the prefix's keys and the commands for scripts"),
-    (faults.BusyLoadingError, "it is still loading its data: try again"),
-    (faults.MaxConnectionsError, "all connections are in use: raise the option connections"),
-    (faults.TimeoutError, "no answer in time: is it overloaded or blocked, is TLS expected? See the option timeout"),
-    (faults.ConnectionError, "it cannot be reached: start it, or correct the url"),
-)
+RETRIES = 3
+"""How often a command is sent again after its connection was lost. Every script may run twice."""
 
 
 class Server:
     """Runs commands and scripts. Belongs to one event loop.
 
-    redis-py drops the connection of a cancelled command, so its late reply is never read as another one's.
+    The whole of an operation is under one deadline of ours, and redis-py has none: its ``wait_for`` on each write loses
+    a cancel that comes at the wrong moment. It drops the connection of a command that was cancelled, so that the late
+    reply is never read as another one's. A semaphore bounds the connections: redis-py's blocking pool wakes one waiter
+    with ``Condition.notify``, which is lost when that waiter is cancelled.
     """
 
     def __init__(self, options: RedisOptions) -> None:
@@ -38,88 +39,145 @@ class Server:
         self._options = options
         self._client: redis_asyncio.Redis | None = None
         self._place = "Redis"
-        self._scripts: dict[str, Any] = {}
+        self._secret: str | None = None
+        self._slots = asyncio.Semaphore(options.connections)
+        self._closer: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Connect and refuse what cannot work. Raises `KVError` with the cause and the remedy. Idempotent."""
+        if self._closer is not None:
+            raise Closed("the backend was closed")
         if self._client is not None:
             return
-        pool = redis_asyncio.BlockingConnectionPool.from_url(
+        client = self._client = self._connect()
+        try:
+            self._refuse(await self._operate(lambda connected: connected.execute_command("HELLO")))
+            await self._refuse_eviction()
+            await self.run(PROBE)
+        except BaseException:
+            self._client = None
+            await asyncio.shield(client.aclose())
+            raise
+
+    def _connect(self) -> redis_asyncio.Redis:
+        pool = redis_asyncio.ConnectionPool.from_url(
             self._options.url.get_secret_value(),
             max_connections=self._options.connections,
-            timeout=self._options.timeout,
-            socket_timeout=self._options.timeout,
-            socket_connect_timeout=self._options.timeout,
-            retry=Retry(ExponentialBackoff(cap=0.5, base=0.02), 3),
+            socket_timeout=None,
+            socket_connect_timeout=None,
+            retry=Retry(ExponentialBackoff(cap=0.5, base=0.02), RETRIES),
             protocol=3,
         )
-        client = redis_asyncio.Redis.from_pool(pool)
-        self._place = _name(pool.connection_kwargs)
-        try:
-            info = await client.info("server")
-            cluster = await client.info("cluster")
-        except faults.RedisError as error:
-            await client.aclose()
-            raise self._map(error) from error
-        try:
-            self._refuse(info, cluster)
-        except KVError:
-            await client.aclose()
-            raise
-        self._client = client
+        self._place, self._secret = name_server(pool.connection_kwargs), pool.connection_kwargs.get("password")
+        return redis_asyncio.Redis.from_pool(pool)
 
-    def _refuse(self, info: dict[str, Any], cluster: dict[str, Any]) -> None:
-        if int(cluster.get("cluster_enabled", 0)):
+    def _refuse(self, hello: dict[Any, Any]) -> None:
+        """Refuse a server that cannot hold leases. HELLO, unlike INFO, is open to every user."""
+        said = {_text(name): _text(value) for name, value in hello.items()}
+        mode, version = said.get("mode", "standalone"), said.get("version", "0")
+        if mode == "cluster":
             raise KVError(
                 f"{self._place}: it is part of a cluster, which is not supported: a lease and the keys tied to it"
                 " must be on one server; name a single server (with replicas, if you like)"
             )
-        version = str(info.get("redis_version", "0"))
+        if mode == "sentinel":
+            raise KVError(f"{self._place}: it is a sentinel, which stores nothing: name the primary in the url")
         if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
             raise KVError(f"{self._place}: its version {version} is too old: 6.2 or later is needed")
 
-    async def run(self, script: str, *arguments: Any) -> Any:
-        """Run a script with the prefix and these arguments."""
-        client = self._connected()
-        registered = self._scripts.get(script)
-        if registered is None:
-            registered = self._scripts[script] = client.register_script(script)
+    async def _refuse_eviction(self) -> None:
+        """Refuse a server that drops values when it is full, where the user may look and did not allow it."""
+        if self._options.allow_eviction:
+            return
         try:
-            return await registered(keys=(), args=(self.prefix, *arguments))
-        except faults.RedisError as error:
-            raise self._map(error) from error
+            memory = await self._operate(lambda client: client.info("memory"), raw=(redis_faults.NoPermissionError,))
+        except redis_faults.NoPermissionError:
+            return
+        policy = memory.get("maxmemory_policy", "noeviction")
+        if int(memory.get("maxmemory", 0)) and policy != "noeviction":
+            raise KVError(
+                f"{self._place}: with maxmemory-policy {policy} it silently drops values and leases when it is full:"
+                " set it to noeviction, or set the option allow_eviction and risk it"
+            )
+
+    async def run(self, script: str, *arguments: Any) -> Any:
+        """Run a script with the prefix and these arguments. It may run twice, should its reply be lost."""
+
+        async def evaluate(client: Any) -> Any:
+            try:
+                return await client.execute_command("EVALSHA", _sha(script), 0, self.prefix, *arguments)
+            except redis_faults.NoScriptError:
+                return await client.execute_command("EVAL", script, 0, self.prefix, *arguments)
+
+        return await self._operate(evaluate)
 
     async def commands(self, *commands: Sequence[Any]) -> list[Any]:
-        """Run several commands in one round trip; returns their replies."""
-        try:
-            async with self._connected().pipeline(transaction=False) as pipeline:
+        """Run several commands in one round trip, with nothing of others in between; returns their replies."""
+
+        async def execute(client: Any) -> list[Any]:
+            async with client.pipeline(transaction=len(commands) > 1) as pipeline:
                 for command in commands:
                     pipeline.execute_command(*command)
                 return list(await pipeline.execute())
-        except faults.RedisError as error:
-            raise self._map(error) from error
+
+        return await self._operate(execute)
 
     async def close(self) -> None:
-        """Close every connection. Idempotent."""
+        """Let what is under way end, then close every connection. Idempotent; cancelled, it goes on."""
+        if self._closer is None:
+            self._closer = asyncio.create_task(self._shut(), name="redis-close")
+        await asyncio.shield(self._closer)
+
+    async def _shut(self) -> None:
+        for _ in range(self._options.connections):
+            await self._slots.acquire()
         client, self._client = self._client, None
+        for _ in range(self._options.connections):
+            self._slots.release()
         if client is not None:
             await client.aclose()
 
+    async def _operate(self, work: Callable[[Any], Awaitable[T]], *, raw: tuple[type[Exception], ...] = ()) -> T:
+        """Do the work on a connection, within the timeout; errors of the kinds ``raw`` come through as they are."""
+        self._connected()
+        await self._take_slot()
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                return await work(self._connected())
+        except raw:
+            raise
+        except TimeoutError:
+            message = "is it overloaded, blocked or cut off, or does only one end speak TLS? See the option timeout"
+            raise KVError(f"{self._place}: no answer within {self._options.timeout:g} s: {message}") from None
+        except (redis_faults.RedisError, OSError) as error:
+            raise explain(self._place, error, self._secret) from None
+        finally:
+            self._slots.release()
+
+    async def _take_slot(self) -> None:
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                await self._slots.acquire()
+        except TimeoutError:
+            count, seconds = self._options.connections, self._options.timeout
+            message = f"all {count} connections were in use for {seconds:g} s: raise the option connections"
+            raise KVError(f"{self._place}: {message}") from None
+
     def _connected(self) -> redis_asyncio.Redis:
-        if self._client is None:
+        if self._client is None or self._closer is not None:
             raise Closed("the backend is not open (or was closed)")
         return self._client
 
-    def _map(self, error: faults.RedisError) -> KVError:
-        for kind, remedy in _REMEDIES:
-            if isinstance(error, kind):
-                return KVError(f"{self._place}: {remedy} ({error})")
-        return KVError(f"{self._place}: {error}")
+
+@cache
+def _sha(script: str) -> str:
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()  # the name that Redis gives to a script
 
 
-def _name(connection: dict[str, Any]) -> str:
-    """Name the server without its password."""
-    if "path" in connection:
-        return f"Redis at {connection['path']}"
-    host, port = connection.get("host", "localhost"), connection.get("port", 6379)
-    return f"Redis at {host}:{port}, db {connection.get('db', 0)}"
+def milliseconds(seconds: float) -> int:
+    """Return seconds as Redis takes them; at least one millisecond, because 0 deletes."""
+    return max(1, round(seconds * 1000))
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
