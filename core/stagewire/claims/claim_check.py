@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stagewire.claims.rotating import RotatingLease
-from stagewire.claims.temp_keys import TemporaryKeys, Ticket
+from stagewire.claims.temp_keys import GRACE, TemporaryKeys, Ticket
 from stagewire.codec import decode, encode, join, weigh
 from stagewire.errors import ChunkExpired, CodecError, KVError, LeaseLost, Permanent, Retryable
 from stagewire.spec.kv import MAX_VALUE, KVBackend
@@ -53,6 +53,7 @@ class ClaimCheck:
         ttl: Seconds after which a claim that nobody redeemed is gone; longer than messages may wait.
         threshold: Payloads of this many bytes and more are checked in. Default: what the backend recommends.
         prefix: First part of the keys.
+        grace: Seconds that `close` waits at most for keys that were not handed over (TK-5).
         log: For the events ``key.*``.
     """
 
@@ -65,11 +66,13 @@ class ClaimCheck:
         ttl: float = DEFAULT_TTL,
         threshold: int | None = None,
         prefix: str = "claim",
+        grace: float = GRACE,
         log: FilteringBoundLogger | None = None,
     ) -> None:
         self._kv = kv
         self._threshold = kv.reference_threshold if threshold is None else threshold
         self._prefix = prefix
+        self._grace = grace
         self._lease = RotatingLease(leases, ttl, clock)
         self._keys = TemporaryKeys(kv, leases, tracked=IN_HAND, log=log)
 
@@ -131,7 +134,7 @@ class ClaimCheck:
 
     async def close(self) -> None:
         """Let go of what was not handed over. Claims that were handed over stay, for others to redeem. Idempotent."""
-        await self._keys.close()
+        await self._keys.close(self._grace)
 
     def _encode(self, payload: Any) -> bytes:
         try:

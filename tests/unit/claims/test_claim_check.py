@@ -30,7 +30,7 @@ class World:
         table = LeaseTable(lambda: self.now)
         self.kv = MemoryKV(MemoryKVOptions(), table)
         self.leases = MemoryLease(table)
-        self.check = ClaimCheck(self.kv, self.leases, clock=lambda: self.now, ttl=ttl, threshold=1_000)
+        self.check = ClaimCheck(self.kv, self.leases, clock=lambda: self.now, ttl=ttl, threshold=1_000, grace=0.05)
         self.inner = LocalTransport(clock=lambda: self.now)
         self.transport = ClaimedTransport(self.inner, self.check)
 
@@ -170,6 +170,26 @@ def test_tr10_a_store_that_fails_fails_that_chunk_only() -> None:
             assert isinstance(results[0], Retryable)
             assert "full" in str(results[0])
             assert results[1] is None
+
+    asyncio.run(main())
+
+
+def test_tk5_close_waits_for_keys_no_longer_than_its_grace() -> None:
+    async def main() -> None:
+        async with opened() as world:
+            forever = asyncio.Event()
+
+            async def hang(*_arguments: object) -> None:
+                await forever.wait()
+
+            world.kv.put = hang  # type: ignore[method-assign, assignment]
+            check = asyncio.create_task(world.check.check_in(LARGE))
+            await asyncio.sleep(0)
+            began = time.monotonic()
+            await world.check.close()
+            assert 0.04 < time.monotonic() - began < 2, "the grace is 0.05 s"
+            with pytest.raises(Retryable, match="stopped before"):
+                await check
 
     asyncio.run(main())
 
