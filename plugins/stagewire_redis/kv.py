@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -11,10 +12,13 @@ from typing import Self
 from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease, LeaseLost
 from stagewire_redis.options import RedisKVOptions
 from stagewire_redis.scripts import DELETE, DISCARD, PUT
-from stagewire_redis.server import Server, milliseconds
+from stagewire_redis.server import Command, Server, milliseconds
 
 UNCOMMITTED = 120.0
 """Parts of a value that never became visible vanish after so many seconds, or after the TTL of its lease."""
+
+STAGED = 16 * 1024
+"""Larger values are set under a name of their own, which the script only renames; see `scripts.PUT`."""
 
 SCAN = 1_000
 
@@ -76,13 +80,15 @@ class RedisKV:
             raise KVError(
                 f"the value of {key!r} has {view.nbytes} bytes: at most {MAX_VALUE} are possible, send it in parts"
             )
-        if view.nbytes <= self._options.part_bytes:
+        if view.nbytes <= STAGED:
             await self._commit(key, lease, view)
             return
         parts = self._name_parts(view.nbytes)
         try:
-            await self._put_parts(parts, view, lease)
-            await self._commit(key, lease, b"", *parts)
+            *first, last = self._part_commands(parts, view, lease)
+            for commands in first:
+                await self._server.commands(*commands)
+            await self._commit(key, lease, b"", *parts, after=last)
         except BaseException:
             self._discard(key, parts)
             raise
@@ -91,17 +97,19 @@ class RedisKV:
         stem = f"{self._server.prefix}p:{secrets.token_hex(12)}"
         return [f"{stem}:{number}" for number in range(-(-size // int(self._options.part_bytes)))]
 
-    async def _put_parts(self, names: list[str], view: memoryview, lease: Lease | None) -> None:
-        """Send the parts; each gives those before it time too, so that a sender that dies leaves them for one span."""
+    def _part_commands(self, names: list[str], view: memoryview, lease: Lease | None) -> Iterator[list[Command]]:
+        """Yield what sends each part; it gives those before it time too, so a sender that dies leaves them one span."""
         size, span = int(self._options.part_bytes), UNCOMMITTED if lease is None else min(UNCOMMITTED, lease.ttl)
         expiry = milliseconds(span)
         for number, name in enumerate(names):
             part = ("SET", name, view[number * size : (number + 1) * size], "PX", expiry)
-            await self._server.commands(part, *(("PEXPIRE", earlier, expiry) for earlier in names[:number]))
+            yield [part, *(("PEXPIRE", earlier, expiry) for earlier in names[:number])]
 
-    async def _commit(self, key: str, lease: Lease | None, value: Buffer, *parts: str) -> None:
+    async def _commit(
+        self, key: str, lease: Lease | None, value: Buffer, *parts: str, after: Sequence[Command] = ()
+    ) -> None:
         holder = ("", "") if lease is None else (lease.id, str(lease.generation))
-        stored = await self._server.run(PUT, key, *holder, value, *parts)
+        stored = await self._server.run(PUT, key, *holder, value, *parts, after=after)
         if stored == 0 and lease is not None:
             raise LeaseLost(f"lease {lease.id} of generation {lease.generation} has ended: {key!r} was not stored")
         if stored != 1:
@@ -120,6 +128,11 @@ class RedisKV:
 
     async def get(self, key: str) -> Holder | None:
         """Fetch the value: one that was whole under the key at some moment of the call."""
+        value = await self._server.command("GET", self._name("v", key))
+        return await self._get_parts(key) if value is None else RedisHolder(value)
+
+    async def _get_parts(self, key: str) -> Holder | None:
+        """Fetch a value in parts, or in one piece if it has become that meanwhile."""
         tried: list[bytes] = []
         while True:
             value, parts = await self._server.commands(
@@ -137,7 +150,7 @@ class RedisKV:
     async def _join(self, parts: list[bytes]) -> bytearray | None:
         joined = bytearray()
         for part in parts:
-            (piece,) = await self._server.commands(("GET", part))
+            piece = await self._server.command("GET", part)
             if piece is None:
                 return None
             joined += piece
@@ -149,8 +162,7 @@ class RedisKV:
 
     async def exists(self, key: str) -> bool:
         """Return whether there is a value."""
-        (count,) = await self._server.commands(("EXISTS", self._name("v", key), self._name("m", key)))
-        return bool(count)
+        return bool(await self._server.command("EXISTS", self._name("v", key), self._name("m", key)))
 
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that begin with ``prefix``, sorted. Walks the whole key space of the server."""
@@ -159,7 +171,7 @@ class RedisKV:
             stem = self._name(kind, "")
             pattern, cursor = _literal(stem + prefix) + "*", 0
             while True:
-                ((cursor, page),) = await self._server.commands(("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN))
+                cursor, page = await self._server.command("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN)
                 found.update(name.decode()[len(stem) :] for name in page)
                 if not int(cursor):
                     break

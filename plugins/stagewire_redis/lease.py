@@ -61,7 +61,7 @@ class RedisLease:
 
     async def alive(self, lease: Lease) -> bool:
         """Return whether the server still holds this generation of the lease."""
-        (generation,) = await self._server.commands(("GET", f"{self._server.prefix}lease:{lease.id}"))
+        generation = await self._server.command("GET", f"{self._server.prefix}lease:{lease.id}")
         return generation is not None and int(generation) == lease.generation
 
     async def close(self) -> None:

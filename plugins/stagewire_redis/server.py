@@ -19,6 +19,7 @@ from stagewire_redis.options import RedisOptions
 from stagewire_redis.scripts import PROBE
 
 T = TypeVar("T")
+Command = Sequence[Any]
 
 OLDEST = (6, 2)
 RETRIES = 3
@@ -100,27 +101,28 @@ class Server:
                 " set it to noeviction, or set the option allow_eviction and risk it"
             )
 
-    async def run(self, script: str, *arguments: Any) -> Any:
-        """Run a script with the prefix and these arguments. It may run twice, should its reply be lost."""
+    async def run(self, script: str, *arguments: Any, after: Sequence[Command] = ()) -> Any:
+        """Run a script with the prefix and these arguments, in one round trip after some commands.
+
+        It may run twice, the commands too, should the reply be lost.
+        """
 
         async def evaluate(client: Any) -> Any:
             try:
-                return await client.execute_command("EVALSHA", _sha(script), 0, self.prefix, *arguments)
+                replies = await _send(client, *after, ("EVALSHA", _sha(script), 0, self.prefix, *arguments))
             except redis_faults.NoScriptError:
-                return await client.execute_command("EVAL", script, 0, self.prefix, *arguments)
+                replies = await _send(client, *after, ("EVAL", script, 0, self.prefix, *arguments))
+            return replies[-1]
 
         return await self._operate(evaluate)
 
-    async def commands(self, *commands: Sequence[Any]) -> list[Any]:
+    async def command(self, *command: Any) -> Any:
+        """Run one command; returns its reply."""
+        return (await self.commands(command))[0]
+
+    async def commands(self, *commands: Command) -> list[Any]:
         """Run several commands in one round trip, with nothing of others in between; returns their replies."""
-
-        async def execute(client: Any) -> list[Any]:
-            async with client.pipeline(transaction=len(commands) > 1) as pipeline:
-                for command in commands:
-                    pipeline.execute_command(*command)
-                return list(await pipeline.execute())
-
-        return await self._operate(execute)
+        return await self._operate(lambda client: _send(client, *commands, atomic=True))
 
     async def close(self) -> None:
         """Let what is under way end, then close every connection. Idempotent; cancelled, it goes on."""
@@ -167,6 +169,16 @@ class Server:
         if self._client is None or self._closer is not None:
             raise Closed("the backend is not open (or was closed)")
         return self._client
+
+
+async def _send(client: Any, *commands: Command, atomic: bool = False) -> list[Any]:
+    """Send commands in one round trip; returns their replies or raises the first error among them."""
+    if len(commands) == 1:
+        return [await client.execute_command(*commands[0])]
+    async with client.pipeline(transaction=atomic) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command)
+        return list(await pipeline.execute())
 
 
 @cache

@@ -17,7 +17,7 @@ from stagewire.testing import Stores
 pytestmark = pytest.mark.integration
 
 KEYS = st.sampled_from(["a", "b", "ä*"])
-SIZES = st.sampled_from([0, 1, 100, 1024 * 1024 - 1, 1024 * 1024, 1024 * 1024 + 1, 2_500_000])
+SIZES = st.sampled_from([0, 1, 16_384, 16_385, 1024 * 1024 - 1, 1024 * 1024, 1024 * 1024 + 1, 2_500_000])
 
 
 class StoreMachine(RuleBasedStateMachine):

@@ -25,6 +25,12 @@ async def read(stores: Stores, key: str) -> bytes | None:
     return None if holder is None else bytes(holder.data)
 
 
+async def send_parts(kv: Any, parts: list[str], lease: Lease) -> None:
+    """Send 3 MiB, and do not make them visible."""
+    for commands in kv._part_commands(parts, memoryview(bytes(3 * MIB)), lease):
+        await kv._server.commands(*commands)
+
+
 def with_server(test: Any, opened: Any, url: str, **options: Any) -> None:
     async def main() -> None:
         async with no_task_leaks(), opened(url, **options) as stores:
@@ -85,7 +91,7 @@ def test_tk5_a_sender_that_died_before_its_value_was_whole_leaves_nothing_beyond
     async def main(stores: Stores) -> None:
         lease: Any = await stores.lease.grant(0.4)
         kv: Any = stores.kv
-        await kv._put_parts(kv._name_parts(3 * MIB), memoryview(bytes(3 * MIB)), lease)  # and then SIGKILL
+        await send_parts(kv, kv._name_parts(3 * MIB), lease)  # and then SIGKILL
         assert await kv.keys() == []
         with peek(redis_url) as client:
             assert all(0 < client.pttl(name) <= 400 for name in client.keys("stagewire:p:*"))
@@ -101,7 +107,7 @@ def test_a_put_that_was_cancelled_between_its_parts_drops_them(opened: Any, redi
         commit = kv._commit
         reached = asyncio.Event()
 
-        async def never(*_arguments: Any) -> None:
+        async def never(*_arguments: Any, **_options: Any) -> None:
             reached.set()
             await asyncio.Event().wait()
 
@@ -137,7 +143,7 @@ def test_every_script_may_run_twice(opened: Any, redis_url: str) -> None:
         kv: Any = stores.kv
         lease = Lease("id", int(first), 60, 0)
         parts = kv._name_parts(3 * MIB)
-        await kv._put_parts(parts, memoryview(bytes(3 * MIB)), lease)
+        await send_parts(kv, parts, lease)
         for _ in range(2):
             assert await server.run(PUT, "key", "id", first, b"", *parts) == 1
             assert await read(stores, "key") == bytes(3 * MIB)
