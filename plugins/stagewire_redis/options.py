@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from pydantic import ByteSize, ConfigDict, Field, SecretStr, field_validator
 
@@ -10,7 +10,8 @@ from stagewire import Options
 
 SCHEMES = ("redis", "rediss", "unix")
 QUERY = ("db", "client_name")
-"""What a URL may set after its ``?``, beside ``ssl_…``."""
+TLS_QUERY = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname")
+"""What a URL may set after its ``?``: any, and one with TLS."""
 
 
 class RedisOptions(Options):
@@ -49,11 +50,19 @@ def _check_parts(url: str) -> None:
         raise ValueError("cannot be read: is the port a number? Write /, :, @, #, ? of a password as %XX") from None
     if "@" in parts.path + parts.query + parts.fragment or (parts.fragment and parts.scheme != "unix"):
         raise ValueError("cannot be read: write /, :, @, #, ? of a password as %XX")
-    if parts.scheme != "unix" and not parts.path.removeprefix("/").isdecimal() and parts.path not in ("", "/"):
-        raise ValueError("names no database: the path is a number, as in redis://host:6379/0")
-    unknown = [name for name in parse_qs(parts.query) if name not in QUERY and not name.startswith("ssl_")]
+    _check_database(parts)
+    allowed = QUERY + TLS_QUERY if parts.scheme == "rediss" else QUERY
+    unknown = parse_qs(parts.query, keep_blank_values=True).keys() - set(allowed)
     if unknown:
-        raise ValueError(f"has settings that are not supported ({len(unknown)}): only {', '.join(QUERY)} and ssl_… are")
+        raise ValueError(f"has settings that are not supported ({len(unknown)}): only {', '.join(allowed)} are")
+
+
+def _check_database(parts: SplitResult) -> None:
+    named = parse_qs(parts.query).get("db", [])
+    if parts.scheme != "unix":
+        named = [*named, parts.path.removeprefix("/") or "0"]
+    if not all(name.isdecimal() for name in named):
+        raise ValueError("names no database: it is a number, as in redis://host:6379/0 or unix:///path?db=0")
 
 
 class RedisKVOptions(RedisOptions):

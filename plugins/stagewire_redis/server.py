@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -83,7 +84,7 @@ class Server:
             )
         if mode == "sentinel":
             raise KVError(f"{self._place}: it is a sentinel, which stores nothing: name the primary in the url")
-        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
             raise KVError(f"{self._place}: its version {version} is too old: 6.2 or later is needed")
 
     async def _refuse_eviction(self) -> None:
