@@ -55,7 +55,7 @@ class Inventory:
         """Take over a T. Never suspends. When this raises, the caller still owns the envelope.
 
         Raises:
-            Closed: The inventory is closed.
+            Closed: The inventory is closed, or the side has ended.
             ValueError: The envelope was put before, was released, or belongs to another side or inventory.
         """
         self._pairing.put(self._t, envelope)
@@ -73,7 +73,7 @@ class Inventory:
         return PairLease(self._pairing)
 
     def end_side(self, side: SideName) -> None:
-        """Say that no more will be put on this side: once it is used up, claims end with `NoMorePairs`. Idempotent."""
+        """Take no more on this side: once it is used up, claims end with `NoMorePairs`. Idempotent."""
         self._pairing.end(self._shelf(side))
 
     async def close(self) -> None:

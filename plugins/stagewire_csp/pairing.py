@@ -66,8 +66,8 @@ class Pairing:
         """Take an envelope over into one of the two stocks. Raises as `Inventory.put_t`."""
         if envelope.slots is not shelf.slots or envelope.after is not FRESH:
             raise ValueError(_why_not(shelf, envelope))
-        if self.closed:
-            raise Closed("the inventory is closed: nothing can be put into stock any more")
+        if self._attentive:
+            self._before_putting(shelf)
         now = self.clock()
         if self.queue.waiting and self._pass_on(shelf, envelope, now):
             return
@@ -163,6 +163,7 @@ class Pairing:
         if future is None:
             return False
         envelope.after = LOOSE
+        shelf.pass_by(envelope)
         self.reserved += 1
         future.set_result((envelope, other.pop()) if is_t else (other.pop(), envelope))
         if self._attentive:
@@ -216,6 +217,12 @@ class Pairing:
 
     def _over(self) -> bool:
         return self.closed or (not self.reserved and any(not shelf.size for shelf in self._ended))
+
+    def _before_putting(self, shelf: Shelf) -> None:
+        if self.closed:
+            raise Closed("the inventory is closed: nothing can be put into stock any more")
+        if shelf in self._ended:
+            raise Closed(f"side {shelf.slots.name!r} was said to have ended: nothing can be put there any more")
 
     def _before_waiting(self) -> None:
         if self._over():

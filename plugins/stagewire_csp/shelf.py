@@ -69,6 +69,12 @@ class Shelf:
         else:
             self._latest = deadline
 
+    def pass_by(self, envelope: ResourceEnvelope) -> None:
+        """Note an envelope that is taken before it lay here, and may be given back ahead of what comes meanwhile."""
+        deadline = envelope.created_at + envelope.ttl
+        if deadline > self._latest:  # noqa: PLR1730 — as above
+            self._latest = deadline
+
     def give_back(self, envelope: ResourceEnvelope) -> None:
         """Take back an envelope that was taken in vain: to the head, behind those given back just before it."""
         returned = self._returned

@@ -59,6 +59,22 @@ def test_csp7_put_t_put_q_and_claim_drop_what_has_expired_and_release_its_slots(
     run_virtual(main())
 
 
+def test_csp7_a_claim_that_has_to_wait_behind_others_drops_what_has_expired_too(make_store: MakeStore) -> None:
+    """Found by the state machine."""
+
+    async def main() -> None:
+        store = make_store()
+        first = await store.claim()
+        await store.put_t("old", ttl=5)
+        await asyncio.sleep(5)
+        second = await store.claim()
+        assert store.fates == [("t", "old", "expired")]
+        await first.cancel()
+        await second.cancel()
+
+    run_virtual(main())
+
+
 def test_csp7_an_expired_resource_is_never_paired(make_store: MakeStore) -> None:
     async def main() -> None:
         store = make_store()
@@ -177,6 +193,31 @@ def test_csp_trap_what_was_given_back_hides_no_stale_one_behind_it(settled: Sett
         await inventory.put_q(make_envelope("q2", inventory.q_slots, None))
         assert inventory.depths == (1, 2)
         assert inventory.t_slots.expired == 2
+
+    run_virtual(main())
+
+
+def test_csp_trap_what_was_handed_on_at_once_and_given_back_hides_no_stale_one_behind_it(settled: Settle) -> None:
+    """The same for one that never lay in stock before it was given back; found by the state machine."""
+
+    async def main() -> None:
+        clock = Clock()
+        inventory = Inventory(8, 8, clock=clock)
+
+        async def consume() -> None:
+            async with inventory.claim_pair():
+                pass
+
+        task = asyncio.create_task(consume())
+        await settled()
+        await inventory.put_q(make_envelope("q", inventory.q_slots, None))
+        await inventory.put_t(make_envelope("lasting", inventory.t_slots, None))  # handed to the claim at once
+        await inventory.put_t(make_envelope("short", inventory.t_slots, 5))
+        task.cancel()
+        await settled()
+        clock.now = 5
+        await inventory.put_q(make_envelope("q2", inventory.q_slots, None))
+        assert (inventory.depths, inventory.t_slots.expired) == ((1, 2), 1)
 
     run_virtual(main())
 

@@ -324,6 +324,8 @@ def test_csp15_when_a_side_has_ended_claims_end_once_it_is_used_up(make_store: M
         store = make_store()
         await store.put_t("t1")
         store.inventory.end_side("t")
+        with pytest.raises(Closed, match="side 't' was said to have ended"):
+            await store.put_t("t2")
         claims = [await store.claim() for _ in range(3)]
         assert store.inventory.waiting == 3  # one T is left: a pair can still be formed
         await store.put_q("q1")

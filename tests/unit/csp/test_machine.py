@@ -67,6 +67,7 @@ class Model:
     held: dict[int, tuple[Item, Item]] = field(default_factory=dict)
     refused: set[int] = field(default_factory=set)
     closed: bool = False
+    reserved: bool = False
 
     def touch(self) -> None:
         """A put or a claim: drop what has expired, let in who waits for a slot, pair, until nothing changes."""
@@ -81,6 +82,11 @@ class Model:
                 self.held[self.claims.pop(0)] = self._pair()
             if self._shape() == before:
                 break
+        if not self.reserved:
+            self.refuse()
+
+    def refuse(self) -> None:
+        """End the waits that are in vain. Not while a granted pair may still come back."""
         if self._over():
             self.refused |= set(self.claims)
             self.claims.clear()
@@ -91,11 +97,11 @@ class Model:
         for side in self.sides.values():
             while side.waiting and side.free:
                 item = side.waiting.pop(0)
-                moved = True
-                if self.closed:
+                if self.closed or side.ended:
                     side.fates["written_off"] += 1
                 else:
                     side.stock.append(item)
+                    moved = True
         return moved
 
     def settle(self) -> None:
@@ -224,7 +230,7 @@ class InventoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.claims)
     @rule(side=SIDES, ttl=TTLS)
     def cancel_in_the_tick_of_the_grant(self, side: str, ttl: float | None) -> None:
-        """If the put makes a pair, it goes to the first claim, which is cancelled before it runs: as if it were not there."""
+        """If the put makes a pair, it goes to the first claim, which is cancelled before it runs: as if gone."""
         number = self.model.claims.pop(0)
         self.begin_put(side, ttl)
         self.loop.call_soon(self.claims[number].cancel)  # behind the put, in the same round
@@ -234,7 +240,9 @@ class InventoryMachine(RuleBasedStateMachine):
     @rule(side=SIDES, ttl=TTLS, seconds=st.sampled_from([1.0, 2.0, 60.0]))
     def time_passes_between_grant_and_resumption(self, side: str, ttl: float | None, seconds: float) -> None:
         before = set(self.model.held)
+        self.model.reserved = True
         self.begin_put(side, ttl)
+        self.model.reserved = False
         self.loop.call_soon(self.time_passes_by, seconds)  # behind the put, in the same round
         self.run_until_quiet()
         granted = {number: pair for number, pair in self.model.held.items() if number not in before}
@@ -242,6 +250,7 @@ class InventoryMachine(RuleBasedStateMachine):
             if not all(item.fresh(self.model.now) for item in pair):
                 self.take_back(number, pair)
                 self.model.touch()
+        self.model.refuse()
 
     def time_passes_by(self, seconds: float) -> None:
         self.model.now += seconds
