@@ -140,7 +140,7 @@ class RedisKV:
             )
             if value is not None:
                 return RedisHolder(value)
-            if parts == tried:
+            if not parts or parts == tried:
                 return None
             joined = await self._join(parts)
             if joined is not None:

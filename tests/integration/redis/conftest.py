@@ -14,6 +14,7 @@ import pytest
 import redis
 
 from stagewire.testing import Stores, StubContext
+from stagewire.testing.services import PrivateRedis
 from stagewire_redis import RedisKVOptions, RedisLeaseOptions, make_kv, make_lease
 
 Opener = Callable[..., AbstractAsyncContextManager[Stores]]
@@ -32,6 +33,18 @@ async def open_stores(url: str, **options: Any) -> AsyncIterator[Stores]:
     finally:
         await lease.close()
         await kv.close()
+
+
+@pytest.fixture
+def redis_url(mortal_redis: PrivateRedis) -> str:
+    """The URL of a server that is the test's own: these tests flush it and count what is in it."""
+    return mortal_redis.url
+
+
+@pytest.fixture
+def redis_with(mortal_redis: PrivateRedis) -> type[PrivateRedis]:
+    """Make a server with further options; the other one only shows that servers can be had here."""
+    return type(mortal_redis)
 
 
 @pytest.fixture

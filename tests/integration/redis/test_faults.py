@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -74,13 +75,13 @@ def test_a_user_without_dangerous_commands_is_enough(opened: Any, mortal_redis: 
     asyncio.run(main())
 
 
-def test_a_read_only_replica(opened: Any, mortal_redis: PrivateRedis) -> None:
-    with PrivateRedis("--replicaof", "127.0.0.1", str(mortal_redis.port), "--masterauth", "") as replica:
+def test_a_read_only_replica(opened: Any, mortal_redis: PrivateRedis, redis_with: type[PrivateRedis]) -> None:
+    with redis_with("--replicaof", "127.0.0.1", str(mortal_redis.port), "--masterauth", "") as replica:
         assert "it is a read-only replica: name the primary" in refusal(opened, replica.url)
 
 
-def test_a_cluster(opened: Any) -> None:
-    with PrivateRedis("--cluster-enabled", "yes", "--cluster-port", str(free_port())) as server:
+def test_a_cluster(opened: Any, redis_with: type[PrivateRedis]) -> None:
+    with redis_with("--cluster-enabled", "yes", "--cluster-port", str(free_port())) as server:
         assert "part of a cluster, which is not supported" in refusal(opened, server.url)
 
 
@@ -89,11 +90,13 @@ def test_tls_where_there_is_none(opened: Any, mortal_redis: PrivateRedis) -> Non
     assert "does only one end speak TLS?" in text
 
 
-def test_no_tls_where_it_is_expected(opened: Any, certificate: tuple[Path, Path]) -> None:
+def test_no_tls_where_it_is_expected(
+    opened: Any, certificate: tuple[Path, Path], redis_with: type[PrivateRedis]
+) -> None:
     certified, key = map(str, certificate)
     port = free_port()
     tls = ("--tls-port", str(port), "--tls-cert-file", certified, "--tls-key-file", key, "--tls-auth-clients", "no")
-    with PrivateRedis(*tls):
+    with redis_with(*tls):
         assert "does it expect TLS (write rediss://)?" in refusal(opened, f"redis://:hunter2@127.0.0.1:{port}/0")
         assert "TLS failed" in refusal(opened, f"rediss://:hunter2@127.0.0.1:{port}/0"), "an unknown certificate"
 
@@ -106,8 +109,8 @@ def test_no_tls_where_it_is_expected(opened: Any, certificate: tuple[Path, Path]
         asyncio.run(main())
 
 
-def test_a_server_that_evicts_is_refused_unless_allowed(opened: Any) -> None:
-    with PrivateRedis("--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru") as server:
+def test_a_server_that_evicts_is_refused_unless_allowed(opened: Any, redis_with: type[PrivateRedis]) -> None:
+    with redis_with("--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru") as server:
         text = refusal(opened, server.url)
         assert "maxmemory-policy allkeys-lru" in text
         assert "allow_eviction" in text
@@ -124,7 +127,7 @@ async def fill(stores: Stores, size: int) -> None:
         await stores.kv.put(f"fill-{size}-{number}", bytes(size))
 
 
-def test_a_full_server_refuses_and_keeps_what_it_has(opened: Any) -> None:
+def test_a_full_server_refuses_and_keeps_what_it_has(opened: Any, redis_with: type[PrivateRedis]) -> None:
     async def main(server: PrivateRedis) -> None:
         async with opened(server.url) as stores:
             lease = await stores.lease.grant(60)
@@ -142,12 +145,12 @@ def test_a_full_server_refuses_and_keeps_what_it_has(opened: Any) -> None:
                 await stores.kv.delete(key)
             await stores.kv.put("key", b"new")
 
-    with PrivateRedis("--maxmemory", "12mb", "--maxmemory-policy", "noeviction") as server:
+    with redis_with("--maxmemory", "12mb", "--maxmemory-policy", "noeviction") as server:
         asyncio.run(main(server))
 
 
-def test_a_full_server_is_found_when_connecting(opened: Any) -> None:
-    with PrivateRedis("--maxmemory", "1") as server:
+def test_a_full_server_is_found_when_connecting(opened: Any, redis_with: type[PrivateRedis]) -> None:
+    with redis_with("--maxmemory", "1") as server:
         assert "it is full (maxmemory)" in refusal(opened, server.url)
 
 
@@ -192,6 +195,66 @@ def test_ls7_a_server_that_was_killed_comes_back_without_the_old_leases(
             new = await stores.lease.grant(60)
             assert new.generation > old.generation
             await stores.kv.put("key", b"value", new)
+
+    asyncio.run(main())
+
+
+def test_a_half_open_connection_is_an_error_in_time(opened: Any, mortal_redis: PrivateRedis) -> None:
+    async def main(proxy: FaultProxy) -> None:
+        async with opened(f"redis://127.0.0.1:{proxy.port}/0", timeout=0.3) as stores:
+            await stores.kv.put("key", b"value")
+            proxy.half_open()
+            began = time.monotonic()
+            with pytest.raises(KVError, match=r"no answer within 0\.3 s"):
+                await stores.kv.put("key", bytes(3 * MIB))
+            assert time.monotonic() - began < 1
+            proxy.cut()
+            proxy.half_open(on=False)
+            holder = await stores.kv.get("key")
+            assert holder is not None
+            assert bytes(holder.data) == b"value"
+
+    with FaultProxy(mortal_redis.port) as proxy:
+        asyncio.run(main(proxy))
+
+
+async def work_until(stop: asyncio.Event, stores: Stores, number: int) -> None:
+    """Take a lease, put and get, over and over; whatever is stored is what was put."""
+    value = bytes([number]) * (200_000 if number % 2 else 2 * MIB)
+    while not stop.is_set():
+        try:
+            lease = await stores.lease.grant(0.5)
+            await stores.kv.put(f"key{number}", value, lease)
+            holder = await stores.kv.get(f"key{number}")
+            assert holder is None or holder.data == value
+            await stores.lease.keepalive(lease)
+        except (KVError, LeaseLost):
+            await asyncio.sleep(0.01)
+
+
+def test_a_server_killed_under_load_hangs_nobody_and_leaves_nothing(
+    opened: Any, mortal_redis: PrivateRedis, peek: Peek
+) -> None:
+    dice = random.Random(7)
+
+    async def main() -> None:
+        async with opened(mortal_redis.url) as stores:
+            stop = asyncio.Event()
+            workers = [asyncio.create_task(work_until(stop, stores, number)) for number in range(20)]
+            for _ in range(4):
+                await asyncio.sleep(dice.uniform(0.05, 0.3))
+                mortal_redis.kill()
+                await asyncio.sleep(dice.uniform(0, 0.1))
+                mortal_redis.start()
+            await asyncio.sleep(0.2)
+            stop.set()
+            async with asyncio.timeout(5):
+                await asyncio.gather(*workers)
+            await stores.kv.put("after", b"value")
+            await stores.kv.delete("after")
+        await asyncio.sleep(0.6)
+        with peek(mortal_redis.url) as client:
+            assert set(client.keys()) <= {"stagewire:generation"}, "nothing is left after the TTL"
 
     asyncio.run(main())
 

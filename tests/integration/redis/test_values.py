@@ -85,6 +85,22 @@ def test_a_reader_sees_one_whole_value_while_it_is_overwritten(opened: Any, redi
     with_server(main, opened, redis_url)
 
 
+def test_a_value_deleted_while_it_is_read_is_none_and_not_empty(opened: Any, redis_url: str) -> None:
+    async def main(stores: Stores) -> None:
+        kv: Any = stores.kv
+        join = kv._join
+
+        async def join_too_late(parts: list[bytes]) -> Any:
+            await kv.delete("key")
+            return await join(parts)
+
+        kv._join = join_too_late
+        await kv.put("key", bytes(3 * MIB))
+        assert await kv.get("key") is None
+
+    with_server(main, opened, redis_url)
+
+
 def test_tk5_a_sender_that_died_before_its_value_was_whole_leaves_nothing_beyond_the_ttl(
     opened: Any, redis_url: str, peek: Peek
 ) -> None:
