@@ -63,6 +63,15 @@ def test_ch12_work_that_comes_just_before_the_wait_is_seen(conn: Conn, make_adap
     adapter._inbox.sleep(recv_pause)
 
 
+def test_ch12_saving_wakes_a_thread_that_sleeps(conn: Conn, make_adapter: Make, eventually: Eventually) -> None:
+    sleep = LongSleep()
+    adapter = make_adapter(conn, 0, waiter=sleep)
+    adapter.save_async("r", 1, False)
+    eventually(lambda: adapter._outbox._sleeping)
+    adapter.save_async("r", 2, False)
+    eventually(lambda: conn.puts == ["r_0_0", "r_0_1"])
+
+
 def test_ch12_threads_are_daemons_with_names_and_start_when_needed(
     wire: Wire, make_adapter: Make, make_gate: Callable[[], Gate]
 ) -> None:
@@ -106,6 +115,15 @@ def test_ch12_a_blocked_transport_does_not_hold_up_the_stop(
     assert adapter.poll_ready() == {}
     assert wire.puts == ["x_0_0"]
     adapter.assert_quiescent()
+
+
+def test_ch12_a_stop_in_the_middle_of_a_batch_puts_no_more(wire: Wire, pair: Pair) -> None:
+    reports: list[StopReport] = []
+    wire.on_put = lambda _key, _message: reports.append(pair.snd.stop())
+    pair.save("r", 1, 2, 3, final=True)
+    pair.send()
+    assert wire.puts == ["r_0_0"]
+    assert dict(reports[0].unsent) == {"r": 3}
 
 
 def test_ch12_stopping_from_a_callback_does_not_deadlock(
