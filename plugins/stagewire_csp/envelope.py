@@ -58,7 +58,10 @@ class ResourceEnvelope(Link):
         elif not ttl > 0:
             raise ValueError(f"a ttl of {ttl!r} would expire the resource at once; it must be greater than 0, or None")
         created_at = slots.clock()
-        if not slots.take_free():
+        slots.produced += 1
+        if slots.free:
+            slots.free -= 1
+        else:
             await slots.wait_for(payload)
         envelope = _new(cls)
         envelope.after = FRESH

@@ -78,10 +78,11 @@ class Pairing:
 
     def claim(self, now: float) -> Pair | None:
         """Take a pair at once, unless there is none or others wait for one."""
-        if self.queue.waiting and self.queue.ready():
+        if not (self.queue.waiting and self.queue.ready()):
+            return self._take(now)
+        if self._t.due <= now or self._q.due <= now:
             self._settle(now)
-            return None
-        return self._take(now)
+        return None
 
     def stand_in_line(self, since: float, *, first: bool) -> asyncio.Future[Pair]:
         """Wait for a pair, which `confirm` must accept. As `WaitQueue.join`.

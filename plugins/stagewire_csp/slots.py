@@ -54,17 +54,8 @@ class Slots(Permits):
         self.expired = 0
         self._on_settled = on_settled
 
-    def take_free(self) -> bool:
-        """Take a slot for a resource that has just been produced, if one is free. Never suspends."""
-        if self.free:
-            self.free -= 1
-            self.produced += 1
-            return True
-        return False
-
     async def wait_for(self, resource: Any) -> None:
-        """Wait for a slot for a resource that has just been produced; cancelled meanwhile, it is written off."""
-        self.produced += 1
+        """Wait for a slot for a resource that was produced; cancelled meanwhile, it is written off."""
         try:
             await self._queue.wait()
         except BaseException:
@@ -74,7 +65,10 @@ class Slots(Permits):
 
     def settle(self, resource: Any, outcome: Outcome) -> None:
         """Give the resource's slot back and note its fate. Never suspends. Raises as `release`."""
-        self.release()
+        if self.free == self.cap or self._queue.waiting:
+            self.release()
+        else:  # as `release` does; this is the usual case, twice per pair
+            self.free += 1
         if outcome is CONSUMED:
             self.consumed += 1
         elif outcome is EXPIRED:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stagewire.testing import run_virtual
-from stagewire_csp import Outcome, Permits, Slots
+from stagewire_csp import Outcome, Permits, ResourceEnvelope, Slots
 from stagewire_csp.waiting import SLACK, WaitQueue
 
 Settle = Callable[[], Coroutine[Any, Any, None]]
@@ -228,6 +228,13 @@ def test_csp_trap_a_second_cancel_in_a_permits_exit_hides_no_error(settled: Sett
     run_virtual(main())
 
 
+def test_csp1_a_slot_is_not_settled_above_the_cap() -> None:
+    slots = Slots("t", 1, lambda: 0.0)
+    with pytest.raises(ValueError, match="t: released more often than acquired"):
+        slots.settle("a", Outcome.CONSUMED)
+    assert (slots.free, slots.consumed) == (1, 0)
+
+
 @pytest.mark.parametrize("cap", [0, -1])
 def test_csp9_a_cap_below_one_is_refused(cap: int) -> None:
     with pytest.raises(ValueError, match="would let nothing through"):
@@ -238,8 +245,8 @@ def test_csp14_a_resource_that_gives_up_waiting_for_its_slot_is_written_off(sett
     async def main() -> None:
         fates: list[tuple[object, str]] = []
         slots = Slots("t", 1, lambda: 0.0, lambda resource, outcome: fates.append((resource, str(outcome))))
-        assert slots.take_free()
-        waiter = asyncio.create_task(slots.wait_for("b"))
+        await ResourceEnvelope.create_with_slot("a", slots)
+        waiter = asyncio.create_task(ResourceEnvelope.create_with_slot("b", slots))
         await settled()
         assert (slots.produced, slots.held, slots.waiting) == (2, 1, 1)
         waiter.cancel()
@@ -258,8 +265,8 @@ def test_csp14_an_observer_that_raises_does_not_break_the_books() -> None:
             raise RuntimeError("no")
 
         slots = Slots("t", 1, lambda: 0.0, broken)
-        assert slots.take_free()
-        slots.settle("a", Outcome.CONSUMED)
+        envelope = await ResourceEnvelope.create_with_slot("a", slots)
+        envelope.release(Outcome.CONSUMED)
         assert (slots.free, slots.consumed) == (1, 1)
         assert reports == ["on_settled of side 't' failed"]
 
