@@ -78,11 +78,11 @@ class Pairing:
 
     def claim(self, now: float) -> Pair | None:
         """Take a pair at once, unless there is none or others wait for one."""
-        if not (self.queue.waiting and self.queue.ready()):
-            return self._take(now)
-        if self._t.due <= now or self._q.due <= now:
+        if self._t.due <= now or self._q.due <= now or self._unfinished:
             self._settle(now)
-        return None
+        if not (self._t.size and self._q.size) or (self.queue.waiting and self.queue.ready()):
+            return None
+        return self._pop(now)
 
     def stand_in_line(self, since: float, *, first: bool) -> asyncio.Future[Pair]:
         """Wait for a pair, which `confirm` must accept. As `WaitQueue.join`.
@@ -104,7 +104,10 @@ class Pairing:
                 self._wrap_up()
             return granted
         self._shelve(granted)
-        return self._take(now)
+        self._expire(now)
+        pair = self._pop(now) if self._t.size and self._q.size else None
+        self._wrap_up()
+        return pair
 
     def end(self, shelf: Shelf) -> None:
         """Say that no more will be put into this stock. Idempotent."""
@@ -131,12 +134,11 @@ class Pairing:
         self._attentive = True
         watcher(self._t.size, self._q.size)
 
-    def _take(self, now: float) -> Pair | None:
-        if self._t.due <= now or self._q.due <= now or self._unfinished:
-            self._expire(now)
-        pair = None
-        if self._t.size and self._q.size and (not self._unfinished or self._has_fresh_heads(now)):
-            pair = self._t.pop(), self._q.pop()
+    def _pop(self, now: float) -> Pair | None:
+        """Take the heads, which must exist, unless a call has left expired ones there."""
+        if self._unfinished and not self._has_fresh_heads(now):
+            return None
+        pair = self._t.pop(), self._q.pop()
         if self._attentive:
             self._wrap_up()
         return pair
