@@ -115,7 +115,7 @@ class Dispatcher:
             self._emit(state, run, replica, output, weight)
         elif output.has_data and replica.credit is not None:
             replica.credit(state.wire, 1)
-        if output.finished and not state.over:  # of two independent ifs the second (OR-5)
+        if output.finished:  # of two independent ifs the second (OR-5)
             self._progress.ended(state, run)
 
     def _collect(self, run: StageRun, output: StageOutput, weight: int) -> None:

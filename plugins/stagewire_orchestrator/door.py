@@ -87,7 +87,7 @@ class Door:
             raise _shut(request_id)
         if request_id in self._inside or request_id in self._waiting:
             raise RequestRefused(f"request id {request_id!r} is in use: abort it, or wait for its last output")
-        if self._free <= 0 or self._queue:
+        if self._free <= 0:
             return None
         self._free -= 1
         return self._admit(request_id)

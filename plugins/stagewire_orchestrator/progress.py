@@ -64,7 +64,7 @@ class Progress:
                 self._start(state, node, _NOTHING, None)
 
     def ended(self, state: RequestState, run: StageRun) -> None:
-        """Forward what a stage collected to its successors on batch edges."""
+        """Forward what a stage collected to its successors on batch edges; unless the request is over."""
         node = run.node
         for target in node.batch_targets:
             if state.over:

@@ -109,6 +109,21 @@ def play_full(play: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+Eventually = Callable[[Callable[[], bool]], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def eventually() -> Eventually:
+    """Wait, in real time, for something that files or other threads bring about."""
+
+    async def wait(holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not holds():  # noqa: ASYNC110 — nobody could set an event
+                await asyncio.sleep(0.002)
+
+    return wait
+
+
 class Lab:
     """Runs pipelines from YAML in this process, with stages of the test's own beside those it always has.
 

@@ -356,6 +356,28 @@ def test_or8_a_reader_of_outputs_is_woken_by_the_shutdown(play: Play) -> None:
     play(story)
 
 
+def test_or8_cancelling_a_shutdown_does_not_stop_it(play: Play) -> None:
+    class Slow(FullClient):
+        gate = asyncio.Event()
+
+        async def close(self) -> None:
+            await self.gate.wait()
+            await super().close()
+
+    async def story(world: Any) -> None:
+        await world.add("r")
+        closing = asyncio.create_task(world.orchestrator.shutdown())
+        await world.settle()
+        closing.cancel()
+        await asyncio.wait([closing])
+        Slow.gate.set()
+        await world.settle()
+        assert all(stage.calls[-1] == ("close", "") for stage in world.stages)
+        assert (await world.next()).cancelled
+
+    play(story, client=Slow)
+
+
 def test_or8_a_client_that_swallows_cancels_is_cancelled_again(play: Play) -> None:
     class Stubborn(FullClient):
         swallows = 3

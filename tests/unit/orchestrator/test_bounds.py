@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from stagewire.testing import run_virtual
-from stagewire_orchestrator import Clocks, Limits, RequestRefused, Terminal
+from stagewire_orchestrator import Clocks, Limits, OrchOutput, RequestRefused, Terminal
 from stagewire_orchestrator.door import Door
+from stagewire_orchestrator.outbox import Lane, Outbox
 from stagewire_orchestrator.testing import take_all
 
 Play = Callable[..., None]
@@ -259,6 +260,18 @@ def test_or16_what_waits_in_front_of_a_batch_edge_is_bounded_by_name(play: Play)
         assert (await world.finish("small"))[-1].terminal is Terminal.END
 
     play(story, limits=Limits(collected_bytes=1_000))
+
+
+def test_or7_a_waiter_that_was_woken_and_cancelled_passes_the_output_on() -> None:
+    async def main() -> None:
+        outbox = Outbox(Limits(), lambda: None)
+        first, second = (asyncio.create_task(outbox.get()) for _ in range(2))
+        await asyncio.sleep(0)
+        outbox.put(Lane("r"), OrchOutput("r", 0, "x"))  # wakes the first, which does not run any more
+        first.cancel()
+        assert (await second).data == "x"
+
+    run_virtual(main())
 
 
 def test_or16_what_was_purged_costs_no_room_in_the_common_order(play: Play) -> None:

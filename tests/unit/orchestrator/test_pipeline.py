@@ -72,6 +72,22 @@ def test_or14_downstream_consumes_while_upstream_still_produces(lab: Any) -> Non
     assert lab.read("up.txt") == "one\ntwo\n"
 
 
+def test_or16_what_came_out_is_in_the_file_before_the_input_has_ended(lab: Any, eventually: Any) -> None:
+    class Watching:
+        """Gives its last line only when the first is in the file."""
+
+        name, size = "<watching>", None
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"one\n"
+            await eventually(lambda: (lab.out / "up.txt").exists() and bool(lab.read("up.txt")))
+            yield b"two\n"
+
+    report = lab.run(chunk_line(), Watching())
+    assert not report.failures
+    assert lab.read("up.txt") == "ONE\nTWO\n"
+
+
 @pytest.mark.parametrize("kind", ["chunk", "batch"])
 def test_or14_none_and_every_other_value_is_a_chunk_on_any_edge(lab: Any, kind: str) -> None:
     values = [None, False, 0, "", b"", [], {}, [None], {"a": None}, "x"]
