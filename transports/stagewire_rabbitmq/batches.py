@@ -241,7 +241,6 @@ class RabbitMQBatches:
             self._spawn(self._bury(name, letter, str(error)))
             return
         frame.left = len(messages)
-        opened.box.counters.redeliveries += delivered.redelivered
         failures = int(headers.get("x-delivery-count", delivered.redelivered))
         opened.box.add(
             [

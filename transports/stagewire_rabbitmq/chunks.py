@@ -61,12 +61,24 @@ class RabbitMQChunks:
 
     def get(self, key: ChunkKey) -> ChunkMessage | None:
         """Take a chunk that was delivered here; never waits for the network (TR-8)."""
+        if self._closed:
+            raise Closed("the chunk transport was closed")
         reader = self.reader
         if reader is None:
             raise Permanent(f"this end only sends: open the link with role 'receive' or 'both' to get {key}")
         if reader.refused is not None:
             raise reader.refused
         return reader.get(key)
+
+    def get_many(self, key: ChunkKey, limit: int) -> list[ChunkMessage]:
+        """Take the chunk with this key and those right after it, up to the final one and at most ``limit``."""
+        messages: list[ChunkMessage] = []
+        while len(messages) < limit and (message := self.get(key)) is not None:
+            messages.append(message)
+            if message["finished"]:
+                break
+            key = ChunkKey(key.request, key.stage, key.chunk + 1)
+        return messages
 
     def set_wakeup(self, callback: Callable[[], None]) -> None:
         """Call back, from the wire's thread, when chunks were delivered."""

@@ -82,6 +82,7 @@ class Mailbox:
         count = min(limit, len(self._letters))
         letters = [self._letters.popleft() for _ in range(count)]
         self.counters.outstanding += count
+        self.counters.redeliveries += sum(letter.failures > 0 for letter in letters)
         self._wake()
         return letters
 

@@ -30,6 +30,7 @@ class RabbitMQOptions(Options):
         expires: After how long an unread message is dropped (TR-6).
         queue_expires: After how long an unused queue disappears.
         queue_bytes: How much one queue holds; beyond it puts are refused (TR-5).
+        mailbox_messages: How many batches may wait in one mailbox; beyond it a put waits.
         deliveries: How often a batch may be given back before it becomes a dead letter.
         heartbeat: Seconds between signs of life; a peer is given up after two are missed.
         connect_timeout: How long one attempt to connect may take.
@@ -49,6 +50,7 @@ class RabbitMQOptions(Options):
     expires: float = Field(3_600, gt=0)
     queue_expires: float = Field(86_400, gt=0)
     queue_bytes: ByteSize = Field(ByteSize(1024 * 1024 * 1024), ge=1)
+    mailbox_messages: int = Field(10_000, ge=1)
     deliveries: int = Field(5, ge=1)
     heartbeat: int = Field(10, ge=0, le=600)
     connect_timeout: float = Field(10, gt=0)

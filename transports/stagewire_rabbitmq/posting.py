@@ -16,7 +16,7 @@ LAST_RETRY = 0.5
 
 
 class Posting:
-    """Puts one body at a time and waits for its confirm. Belongs to one event loop. Cancelled, a put may have arrived."""
+    """Puts one body at a time and waits for its confirm. Belongs to one event loop. Cancelled, it may have arrived."""
 
     def __init__(self, wire: Wire, publisher: Publisher) -> None:
         self._wire = wire

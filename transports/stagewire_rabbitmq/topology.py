@@ -52,7 +52,11 @@ def parked_queue(options: RabbitMQOptions, link: ChunkLink) -> Queue:
 
 def mailbox_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
     """Return the queue of a mailbox."""
-    bounds = {"x-max-length-bytes": int(options.queue_bytes), "x-overflow": "reject-publish"}
+    bounds = {
+        "x-max-length": options.mailbox_messages,
+        "x-max-length-bytes": int(options.queue_bytes),
+        "x-overflow": "reject-publish",
+    }
     return Queue(f"{options.prefix}.mailbox.{mailbox}", {**_common(options), **bounds})
 
 
