@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from stagewire_chunks.lanes import Item, Kind, Lane, Use
 
@@ -58,36 +58,35 @@ class Backlog:
         """Take out the items whose turn it is, at most ``limit``; they still count until `done`."""
         self._unpark_due(now)
         taken: list[Item] = []
-        while self._turns and len(taken) < limit:
-            lane = self._turns.popleft()
+        turns = self._turns
+        while turns and len(taken) < limit:
+            lane = turns.popleft()
             if lane.parked:
                 lane.owed += 1
-            elif not lane.items:
-                continue  # its item was dropped
-            elif lane.items[0].kind is Kind.CANCEL and lane.items[0].use.linger > now:
-                self.park(lane, lane.items[0].use.linger)
-                lane.owed += 1
-            else:
-                lane.in_hand += 1
-                taken.append(lane.items.popleft())
+            elif lane.items:  # else its item was dropped
+                item = lane.items[0]
+                if item.kind is Kind.CANCEL and item.use.linger > now:
+                    self.park(lane, item.use.linger)
+                    lane.owed += 1
+                else:
+                    taken.append(lane.items.popleft())
         return taken
 
     def give_back(self, items: list[Item]) -> None:
         """Put items that were taken back at the head of their lanes, first in turn, in the order given."""
         for item in reversed(items):
             lane = item.use.lane
-            lane.in_hand -= 1
             lane.items.appendleft(item)
             self._turns.appendleft(lane)
 
-    def done(self, item: Item) -> None:
-        """Account for an item that was taken and needs no further attempt."""
-        lane, size = item.use.lane, item.size
-        lane.in_hand -= 1
-        lane.chunks -= 1
-        lane.bytes -= size
-        self.chunks -= 1
-        self.bytes -= size
+    def done(self, items: Collection[Item]) -> None:
+        """Account for items that were taken and need no further attempt."""
+        for item in items:
+            lane, size = item.use.lane, item.size
+            lane.chunks -= 1
+            lane.bytes -= size
+            self.bytes -= size
+        self.chunks -= len(items)
 
     def park(self, lane: Lane, due: float) -> None:
         """Let a lane wait until ``due``."""
@@ -109,15 +108,13 @@ class Backlog:
         gone = set(items)
         if gone:
             lane.items = deque(item for item in lane.items if item not in gone)
-            lane.in_hand += len(gone)
-            for item in gone:
-                self.done(item)
+            self.done(gone)
             self._compact()
         return len(gone)
 
     def retire(self, lane: Lane) -> None:
         """Forget a lane in which nothing is left (CH-7, CH-14)."""
-        if lane.use is None and not lane.items and not lane.in_hand and self.lanes.get(lane.request) is lane:
+        if lane.use is None and not lane.chunks and self.lanes.get(lane.request) is lane:
             del self.lanes[lane.request]
 
     def clear(self) -> None:

@@ -82,11 +82,12 @@ class Delivery:
             return Trouble(Fault.HOPELESS, error, "build_payload failed")
         if message is None:
             return None
+        use = item.use
         try:
-            self._port.put(self._key(item), message)
+            self._port.put(ChunkKey(use.lane.request, self._stage, use.next_id), message)
         except Exception as error:  # noqa: BLE001 — a foreign transport may raise anything
-            return _trouble(item, item.use.next_id, fault_of(error), error)
-        item.use.next_id += 1
+            return _trouble(item, use.next_id, fault_of(error), error)
+        use.next_id += 1
         self._settlement.counts.puts += 1
         if item.kind is not Kind.CHUNK:
             with suppress(Exception):
@@ -101,9 +102,10 @@ class Delivery:
         for item in batch:
             message = self._message(item)
             if message is not None:
+                use = item.use
                 sent.append(item)
-                parcels.append((self._key(item), message))
-                item.use.next_id += 1
+                parcels.append((ChunkKey(use.lane.request, self._stage, use.next_id), message))
+                use.next_id += 1
                 if item.kind is not Kind.CHUNK:
                     echoes = self._echoes(item)
                     sent += [None] * len(echoes)
@@ -135,9 +137,6 @@ class Delivery:
                 troubles[item] = _trouble(item, key.chunk, fault, error or first[use])
                 self._settlement.counts.puts -= 1
 
-    def _key(self, item: Item) -> ChunkKey:
-        return ChunkKey(item.use.lane.request, self._stage, item.use.next_id)
-
     def _echoes(self, item: Item) -> list[ChunkKey]:
         """Return the keys under which a terminal that was put is to be put as well: commonly none.
 
@@ -156,8 +155,9 @@ class Delivery:
             if item.use.cancelled:
                 return None
             if item.message is None:
-                data = self._built(item)
-                item.message = None if data is None else chunk_message(data, finished=False)
+                data = item.payload if self._build is None else self._build(item.payload)
+                item.message = None if data is None else {"data": data, "finished": False}
+                item.payload = None
         elif item.kind is Kind.FINAL:
             item.message = self._final(item)
         elif item.message is None:
@@ -171,11 +171,11 @@ class Delivery:
         if use.cancelled and not (use.emptied or fixed):
             use.emptied = True
             return chunk_message(None, finished=True)
-        return item.message or chunk_message(self._built(item), finished=True)
-
-    def _built(self, item: Item) -> Any:
-        payload, item.payload = item.payload, None
-        return payload if self._build is None else self._build(payload)
+        if item.message is None:
+            data = item.payload if self._build is None else self._build(item.payload)
+            item.payload = None
+            return chunk_message(data, finished=True)
+        return item.message
 
 
 def _trouble(item: Item, chunk: int, fault: Fault, error: Exception) -> Trouble:

@@ -88,6 +88,9 @@ class Inbox:
 
     def take(self, leave: Collection[str]) -> dict[str, list[ChunkMessage]]:
         """Take what is unread, except that of the requests to leave (CH-9)."""
+        if not self._ready:
+            self._told = False  # a commit at this very moment tells once too often at worst
+            return {}
         with self.lock:
             taken, self._ready = self._ready, {}
             self._told = False

@@ -22,7 +22,7 @@ class ChunkOptions(Options):
     backoff: PositiveFloat = Field(0.005, description="Pause after the first failure; doubles with each further one.")
     backoff_max: PositiveFloat = Field(0.25, description="The longest pause between two attempts.")
     room_poll: PositiveFloat = Field(
-        0.0005, description="Pause before a chunk is put again for which the transport had no room; doubles likewise."
+        0.0002, description="Pause before a chunk is put again for which the transport had no room; doubles likewise."
     )
     room_timeout: PositiveFloat = Field(
         300.0, description="How long a transport may say that it is full before the request fails."

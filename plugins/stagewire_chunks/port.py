@@ -37,6 +37,11 @@ class Port:
         return self._put_many is not None
 
     @property
+    def hands_out_runs(self) -> bool:
+        """Whether `get` takes all that has arrived of a request, up to its limit."""
+        return self._get_many is not None
+
+    @property
     def keeps_runs(self) -> bool:
         """Whether the transport drops what comes after the final of a run, as `stagewire.ChunkTransport` says."""
         return self._cleanup is not None

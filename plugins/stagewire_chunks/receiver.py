@@ -68,7 +68,7 @@ class Receiver:
         while found < BURST and inbox.begin_visit(registration, self._clock()):
             self.counts.polls += 1
             try:
-                messages = self._port.get(registration.key, BURST - found)
+                messages = self._port.get(registration.key, BURST)
                 size, finished = _inspect(messages)
             except Exception as error:  # noqa: BLE001 — a foreign transport may raise anything
                 self._suffer(registration, error)
@@ -78,6 +78,8 @@ class Receiver:
                 break
             self._commit(registration, messages, size, finished=finished)
             found += len(messages)
+            if self._port.hands_out_runs:
+                break
         return found > 0
 
     def _commit(

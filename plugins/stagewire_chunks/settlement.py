@@ -56,8 +56,7 @@ class Settlement:
             if troubles:
                 untouched = self._sort(tried, troubles) + untouched
             else:
-                for item in tried:
-                    self._sent(item)
+                self._sent(tried)
             if untouched:
                 self._give_back(untouched)
             freed = box.room.take_freed() if box.room else []
@@ -72,29 +71,32 @@ class Settlement:
         for item in tried:
             trouble, lane = troubles.get(item), item.use.lane
             if trouble is None:
-                self._sent(item)
+                self._sent([item])
                 continue
             if lane in stuck or self._survives(item, trouble):
                 again.append(item)
             stuck.add(lane)
         return again
 
-    def _sent(self, item: Item) -> None:
-        lane = item.use.lane
-        lane.tries = lane.faults = 0
-        self._done(item)
+    def _sent(self, items: list[Item]) -> None:
+        self._backlog.done(items)
+        for item in items:
+            lane = item.use.lane
+            if lane.tries:
+                lane.tries = lane.faults = 0
+            if item.kind is not Kind.CHUNK or lane.use is None:
+                self._end(item)
 
     def _give_back(self, items: list[Item]) -> None:
-        wanted = [item for item in items if item.wanted]
-        if len(wanted) < len(items):
-            for item in items:
-                if not item.wanted:
-                    self._done(item)
-        self._backlog.give_back(wanted)
+        unwanted = [item for item in items if not item.wanted]
+        self._backlog.done(unwanted)
+        for item in unwanted:
+            self._end(item)
+        self._backlog.give_back([item for item in items if item.wanted])
 
-    def _done(self, item: Item) -> None:
+    def _end(self, item: Item) -> None:
+        """End what ends with an item that is done: its use with a terminal, its lane with the last one."""
         lane = item.use.lane
-        self._backlog.done(item)
         if item.kind is not Kind.CHUNK and lane.use is item.use:
             lane.use = None
         self._backlog.retire(lane)
@@ -148,7 +150,8 @@ class Settlement:
         self.counts.terminals_lost += 1
         self._note("chunk.terminal_lost", item, trouble)
         lane.tries = lane.faults = 0
-        self._done(item)
+        self._backlog.done([item])
+        self._end(item)
 
     def _error(self, item: Item, trouble: Trouble) -> RequestFailed:
         lane, error = item.use.lane, trouble.error
