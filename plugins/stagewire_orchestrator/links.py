@@ -168,12 +168,13 @@ class InEnd(_End):
         return feed
 
     async def forget(self, wire: str) -> None:
-        """Receive nothing of a request any more; waits a little for its terminal, so that the transport is empty."""
-        feed = self._feeds.get(wire)
-        if feed is None:
+        """Receive nothing of a request any more; its feed was discarded.
+
+        Waits a little for its terminal, so that the transport is empty afterwards.
+        """
+        if wire not in self._feeds:
             return
         gone = self._gone[wire] = asyncio.Event()
-        feed.discard()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LINGER):

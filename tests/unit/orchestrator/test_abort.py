@@ -357,11 +357,11 @@ def test_or8_a_reader_of_outputs_is_woken_by_the_shutdown(play: Play) -> None:
 
 
 def test_or8_cancelling_a_shutdown_does_not_stop_it(play: Play) -> None:
-    class Slow(FullClient):
-        gate = asyncio.Event()
+    may_close = asyncio.Event()
 
+    class Slow(FullClient):
         async def close(self) -> None:
-            await self.gate.wait()
+            await may_close.wait()
             await super().close()
 
     async def story(world: Any) -> None:
@@ -370,7 +370,7 @@ def test_or8_cancelling_a_shutdown_does_not_stop_it(play: Play) -> None:
         await world.settle()
         closing.cancel()
         await asyncio.wait([closing])
-        Slow.gate.set()
+        may_close.set()
         await world.settle()
         assert all(stage.calls[-1] == ("close", "") for stage in world.stages)
         assert (await world.next()).cancelled

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from stagewire import BuildContext, LoggingOptions, StageRequest, make_logger, stage_provider
+from stagewire import BuildContext, ChunkLink, LoggingOptions, StageRequest, make_logger, stage_provider
 from stagewire.testing import StubContext, no_leaks
 from stagewire_local import LocalTransport
 from stagewire_orchestrator import Orchestrator, Terminal
@@ -30,6 +31,7 @@ class Bench:
         edges: list[str],
         outputs: list[str],
         joins: dict[str, str] | None = None,
+        transport: LocalTransport | None = None,
         **sections: Any,
     ) -> None:
         blocks = {name: {"use": name, "final": name in outputs} for name in stages}
@@ -44,7 +46,7 @@ class Bench:
         for name, made_of in stages.items():
             provider = stage_provider(name, made_of)
             options.stages[name].resolve(provider, provider.options())
-        self.transport = LocalTransport()
+        self.transport = transport or LocalTransport()
         context = StubContext(base=Path(), log=QUIET, backends={"transport": self.transport})
         self.orchestrator: Orchestrator = build(options, cast("BuildContext", context))
 
@@ -124,6 +126,37 @@ def test_or12_an_acknowledged_abort_leaves_nothing_and_a_later_use_sees_nothing_
         await eventually(lambda: not bench.left())  # what nobody took of an edge is still dropped behind the end
 
     run(Bench({"a": ByPrompt, "b": same, "c": same}, ["a~b", "b~c"], ["c"]), story)
+
+
+class SlowPuts(LocalTransport):
+    """Takes its time for every put, as a broker does."""
+
+    def chunks(self, link: ChunkLink) -> Any:
+        face: Any = super().chunks(link)
+        put_many = face.put_many
+
+        def slow(items: Any) -> Any:
+            time.sleep(0.02)
+            return put_many(items)
+
+        face.put_many = slow
+        return face
+
+
+def test_or12_an_acknowledged_abort_leaves_nothing_in_a_slow_transport_either() -> None:
+    async def silent(_request: StageRequest) -> AsyncIterator[str]:
+        await asyncio.Event().wait()
+        yield "never"
+
+    async def story(bench: Bench) -> None:
+        for number in range(5):
+            await bench.orchestrator.add_request(f"r{number}", None)
+            await asyncio.sleep(0)
+            assert await bench.orchestrator.abort(f"r{number}")
+            await asyncio.sleep(0.05)
+            assert not bench.left()
+
+    run(Bench({"a": silent, "b": same}, ["a~b"], ["b"], transport=SlowPuts()), story)
 
 
 def test_or12_every_use_of_an_id_has_a_name_of_its_own_on_the_edges() -> None:
