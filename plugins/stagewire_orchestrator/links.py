@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from stagewire import ChunkKey, ChunkLink, ChunkTransport, Closed, Transport, TransportError, TransportFull
+from stagewire import (
+    ChunkKey,
+    ChunkLink,
+    ChunkMessage,
+    ChunkTransport,
+    Closed,
+    Transport,
+    TransportError,
+    TransportFull,
+)
 from stagewire_chunks import ChunkAdapter, ChunkOptions
 from stagewire_orchestrator.edges import Edge
 from stagewire_orchestrator.feeds import NOTHING, Feed
@@ -76,7 +86,7 @@ class OutEnd(_End):
         on_failed: OnFailed,
         log: FilteringBoundLogger,
     ) -> None:
-        super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica)))
+        super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica, "send")))
         self._on_failed = on_failed
         self._room: dict[str, asyncio.Event] = {}
         self._begun: set[str] = set()
@@ -144,9 +154,10 @@ class InEnd(_End):
     def __init__(
         self, edge: Edge, replica: int, transport: Transport, *, limits: EdgeLimits, log: FilteringBoundLogger
     ) -> None:
-        super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica)))
+        super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica, "receive")))
         self._stall = math.inf if limits.stall is None else limits.stall
         self._feeds: dict[str, Feed] = {}
+        self._full: set[str] = set()
         self._gone: dict[str, asyncio.Event] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._adapter = ChunkAdapter(
@@ -161,7 +172,7 @@ class InEnd(_End):
 
     def receive(self, wire: str, news: asyncio.Event) -> Feed:
         """Begin to receive a request; what has arrived already is not lost."""
-        feed = self._feeds[wire] = Feed(self.edge.source, news, self._poll)
+        feed = self._feeds[wire] = Feed(self.edge.source, news, partial(self._refill, wire))
         self._adapter.load_async(wire, stall_timeout=self._stall)
         if self._timer is None:
             self._timer = self._loop.call_later(KEEP_ALIVE, self._keep_alive)
@@ -181,7 +192,7 @@ class InEnd(_End):
                     await gone.wait()
         finally:
             del self._gone[wire]
-            self._feeds.pop(wire, None)
+            self._drop(wire)
             self._adapter.cleanup_receiver(wire)
 
     async def close(self) -> None:
@@ -198,20 +209,28 @@ class InEnd(_End):
                 self._face.get(ChunkKey(wire, self.edge.source, _NEVER))
 
     def _poll(self) -> None:
-        leave = [wire for wire, feed in self._feeds.items() if not feed.wants]
-        for wire, messages in self._adapter.poll_ready(leave=leave).items():
+        for wire, messages in self._adapter.poll_ready(leave=self._full).items():
             feed = self._feeds.get(wire)
-            if feed is None:
-                continue
-            feed.deliver(messages)
-            if messages[-1]["finished"]:
-                self._end(wire)
+            if feed is not None:
+                self._deliver(wire, feed, messages)
 
-    def _end(self, wire: str) -> None:
+    def _deliver(self, wire: str, feed: Feed, messages: Sequence[ChunkMessage]) -> None:
+        feed.deliver(messages)
+        if messages[-1]["finished"]:
+            self._drop(wire)
+            if wire in self._gone:
+                self._gone[wire].set()
+        elif not feed.wants:
+            self._full.add(wire)
+
+    def _refill(self, wire: str) -> None:
+        """The stage has used up what it had of a request."""
+        self._full.discard(wire)
+        self._poll()
+
+    def _drop(self, wire: str) -> None:
         self._feeds.pop(wire, None)
-        gone = self._gone.get(wire)
-        if gone is not None:
-            gone.set()
+        self._full.discard(wire)
 
 
 def _options(limits: EdgeLimits) -> ChunkOptions:
