@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import wave
@@ -87,11 +88,12 @@ class Program:
                 try:
                     yield finish
                 finally:
-                    process.kill()
+                    if process.poll() is None:
+                        os.killpg(process.pid, signal.SIGKILL)  # the program as well as the one that measures it
 
 
 def _start(command: list[str], out: IO[bytes], err: IO[bytes], **options: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, "NO_COLOR": "1"}, **options)
+    return subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True, **options)
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ def test_an_empty_text_is_an_empty_table(program: Program, tmp_path: Path) -> No
     assert table(program.run(CONFIG, source)) == []
 
 
+@pytest.mark.slow
 def test_a_book_takes_little_memory(program: Program, tmp_path: Path, write_text: Callable[[int], str]) -> None:
     source = tmp_path / "book.txt"
     text = write_text(3_000_000)

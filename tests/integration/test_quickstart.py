@@ -94,7 +94,7 @@ def test_sound_is_written_before_the_last_sentence_was_read(program: Program, li
     fifo = tmp_path / "text.fifo"
     os.mkfifo(fifo)
     with program.started(CONFIG, fifo) as finish:
-        with fifo.open("wb", buffering=0) as text:
+        with os.fdopen(os.open(fifo, os.O_RDWR), "wb", buffering=0) as text:  # open at once, reader or not
             text.write(b"The first sentence has ended. The last one")
             wait_for_sound(program.output / "tone.wav", more_than=65_536)
             text.write(b" comes later.")
