@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-REMEDY = 'metrics need prometheus-client: pip install "prometheus-client"'
+REMEDY = 'metrics need prometheus-client: pip install "stagewire[metrics]"'
 
 
 def register_metrics(take: Callable[[], Snapshot], registry: CollectorRegistry, *, pipeline: str) -> Callable[[], None]:
