@@ -1,4 +1,4 @@
-"""What the stages here have in common: nothing to open, nothing to close, and a logger."""
+"""What the stages here have in common: nothing to open, nothing to close, a logger, and input that is text."""
 
 from __future__ import annotations
 
@@ -21,3 +21,10 @@ class QuietStage:
 
     async def close(self) -> None:
         """Do nothing: there is nothing to let go of."""
+
+
+def text_of(chunk: object) -> str:
+    """Return a chunk that must be text. Raises `TypeError` with the remedy when it is anything else."""
+    if not isinstance(chunk, str):
+        raise TypeError(f"this stage takes str, not {type(chunk).__name__}: put text.sentences in front of it")
+    return chunk

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from stagewire import Event, StageRequest, emit
-from stagewire_examples.base import QuietStage
+from stagewire_examples.base import QuietStage, text_of
 from stagewire_examples.morse import encode
 
 SKIPPED = Event(
@@ -30,7 +30,7 @@ class MorseEncode(QuietStage):
         """Yield the symbols of each sentence."""
         skipped: Counter[str] = Counter()
         async for sentence in request.chunks:
-            symbols, left_out = encode(sentence)
+            symbols, left_out = encode(text_of(sentence))
             skipped.update(left_out)
             yield symbols
         if skipped:

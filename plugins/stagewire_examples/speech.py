@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 from pydantic import Field
 
 from stagewire import Options, StageContext, StageRequest
+from stagewire_examples.base import text_of
 
 if TYPE_CHECKING:
     from stagewire_examples.espeak import Espeak
@@ -77,7 +78,7 @@ class Phonemes(_SpeechStage):
     async def process(self, request: StageRequest) -> AsyncIterator[str]:
         """Yield the phonemes of each sentence."""
         async for sentence in request.chunks:
-            yield await self._in_thread(self._spell, sentence)
+            yield await self._in_thread(self._spell, text_of(sentence))
 
     def _spell(self, sentence: str) -> str:
         clauses = self._espeak.phonemes(sentence, voice=self._voice)
@@ -97,7 +98,7 @@ class Synthesize(_SpeechStage):
     async def process(self, request: StageRequest) -> AsyncIterator[bytes]:
         """Yield the sound of each chunk."""
         async for text in request.chunks:
-            sound = await self._in_thread(self._speak, text)
+            sound = await self._in_thread(self._speak, text_of(text))
             for start in range(0, len(sound), _BLOCK_BYTES):
                 yield sound[start : start + _BLOCK_BYTES]
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from stagewire import StageRequest
-from stagewire_examples.base import QuietStage
+from stagewire_examples.base import QuietStage, text_of
 from stagewire_examples.morse import duration
 
 _BRANCHES = 2
@@ -17,7 +17,8 @@ class WordCount(QuietStage):
 
     async def process(self, request: StageRequest) -> AsyncIterator[dict[str, int]]:
         """Yield the counts of each sentence."""
-        async for sentence in request.chunks:
+        async for chunk in request.chunks:
+            sentence = text_of(chunk)
             yield {"words": len(sentence.split()), "characters": len(sentence)}
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from stagewire import Options, Provider, Stage
 from stagewire_examples import plugin
+
+if TYPE_CHECKING:
+    from tests.unit.examples.conftest import Drive
 
 PROVIDERS = {provider.name: provider for provider in plugin.stagewire_stages()}
 
@@ -49,3 +55,16 @@ def test_importing_the_plugin_loads_no_driver() -> None:
     check = "import sys, stagewire_examples.plugin; print(sorted({'espeakng_loader', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["morse.encode", "text.words", "speech.phonemes", "speech.synthesize"])
+def test_bytes_where_a_sentence_belongs_are_refused_with_the_remedy(drive: Drive, name: str) -> None:
+    provider = PROVIDERS[name]
+    if (
+        provider.extra
+        and importlib.util.find_spec(provider.extra.modules[0]) is None
+        and os.environ.get("CI") != "true"
+    ):
+        pytest.skip("needs eSpeak NG: pip install 'stagewire[speech]'")
+    with pytest.raises(TypeError, match=r"str, not bytes: put text\.sentences in front"):
+        drive(provider.factory(provider.options(), None), [b"One. Two."])  # type: ignore[arg-type] # as above
