@@ -1,7 +1,7 @@
 """The ChunkAdapter over the local transport: chunks per second, latency of a chunk, cost when nothing happens.
 
-The floor is bare threads for the same hops: a deque and a Condition to the sending thread, a dictionary behind a lock
-as the transport, a receiving thread, a list behind a lock for the caller. It copies, bounds and retries nothing.
+The floor is bare threads for the same hops: caller to sending thread, sending to receiving thread, receiving thread to
+caller, each a deque and a Condition. It copies, orders, bounds and retries nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from stagewire_chunks import ChunkAdapter
 from stagewire_local.transport import LocalTransport
 
 PAYLOAD = b"a small piece of sound " * 4
+STOP = ""
 
 
 class Pipe(Protocol):
@@ -55,64 +56,62 @@ class AdapterPipe:
         self.receiver.stop()
 
 
+class Hop:
+    """One hop between two threads."""
+
+    def __init__(self) -> None:
+        self._items: deque[tuple[str, dict[str, Any]]] = deque()
+        self._some = threading.Condition()
+
+    def put(self, item: tuple[str, dict[str, Any]]) -> None:
+        with self._some:
+            self._items.append(item)
+            self._some.notify()
+
+    def get(self) -> tuple[str, dict[str, Any]]:
+        with self._some:
+            while not self._items:
+                self._some.wait()
+            return self._items.popleft()
+
+    def take_all(self) -> deque[tuple[str, dict[str, Any]]]:
+        with self._some:
+            items, self._items = self._items, deque()
+        return items
+
+
 class BarePipe:
     """Bare threads."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[str, int, Any]] = deque()
-        self._some = threading.Condition()
-        self._store: dict[tuple[str, int], Any] = {}
-        self._arrived = threading.Condition()
-        self._ready: dict[str, list[Any]] = {}
-        self._ids: dict[str, int] = {}
-        self._expected: dict[str, int] = {}
-        self._running = True
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
+        self._saved, self._sent, self._received = Hop(), Hop(), Hop()
+        self._threads = [
+            threading.Thread(target=self._carry, args=hops, daemon=True)
+            for hops in ((self._saved, self._sent), (self._sent, self._received))
+        ]
         for thread in self._threads:
             thread.start()
 
     def load(self, request: str) -> None:
-        with self._arrived:
-            self._expected[request] = 0
+        """Nothing is registered: whatever comes is carried."""
 
     def save(self, request: str, *, final: bool) -> None:
-        number = self._ids.get(request, 0)
-        self._ids[request] = number + 1
-        with self._some:
-            self._waiting.append((request, number, {"data": PAYLOAD, "finished": final}))
-            self._some.notify()
+        self._saved.put((request, {"data": PAYLOAD, "finished": final}))
 
     def poll(self) -> dict[str, list[Any]]:
-        with self._arrived:
-            ready, self._ready = self._ready, {}
+        ready: dict[str, list[Any]] = {}
+        for request, message in self._received.take_all():
+            ready.setdefault(request, []).append(message)
         return ready
 
-    def _send(self) -> None:
-        while self._running:
-            with self._some:
-                while not self._waiting and self._running:
-                    self._some.wait(0.1)
-                item = self._waiting.popleft() if self._waiting else None
-            if item is not None:
-                with self._arrived:
-                    self._store[item[0], item[1]] = item[2]
-                    self._arrived.notify()
-
-    def _receive(self) -> None:
-        while self._running:
-            with self._arrived:
-                found = [key for key in self._expected.items() if key in self._store]
-                if not found:
-                    self._arrived.wait(0.01)
-                for request, number in found:
-                    message = self._store.pop((request, number))
-                    self._ready.setdefault(request, []).append(message)
-                    self._expected[request] = number + 1
-                    if message["finished"]:
-                        del self._expected[request]
+    @staticmethod
+    def _carry(source: Hop, target: Hop) -> None:
+        while (item := source.get())[0] != STOP:
+            target.put(item)
+        target.put(item)
 
     def close(self) -> None:
-        self._running = False
+        self._saved.put((STOP, {}))
         for thread in self._threads:
             thread.join()
 
@@ -211,7 +210,10 @@ def measure(*, quick: bool) -> list[Row]:
         subjects = {name: (lambda m=make, r=requests, c=chunks: rate(m, r, c)) for name, make in makers.items()}
         medians = interleave(subjects, rounds)
         rows += _compared(f"{requests} requests", "chunks/s", medians["ours"], medians["bare"])
-    found = {name: [latencies(make, 300) for _ in range(rounds)] for name, make in makers.items()}
+    found: dict[str, list[list[float]]] = {name: [] for name in makers}
+    for _ in range(rounds):
+        for name, make in makers.items():
+            found[name].append(latencies(make, 300))
     for label, share in (("p50", 0.5), ("p99", 0.99)):
         values = {name: statistics.median(percentile(run, share) for run in runs) for name, runs in found.items()}
         rows += _compared(f"latency {label}", "µs", values["ours"] * 1e6, values["bare"] * 1e6)

@@ -12,6 +12,9 @@ from typing import Any
 
 from stagewire import ChunkMessage
 
+NOT_READY = -1
+"""The turn of a lane that has none."""
+
 
 class Kind(Enum):
     """What an item is to its request."""
@@ -33,17 +36,19 @@ class Item:
         payload: The snapshot, until the message is built; the text of an ERROR.
         size: Bytes that it counts for.
         kind: What it is.
+        number: Its place among all items that were ever saved.
         message: What to put, once it is built; the same object at every attempt.
         unsure: Whether an attempt failed in a way that leaves open whether it arrived.
     """
 
-    __slots__ = ("kind", "message", "payload", "size", "unsure", "use")
+    __slots__ = ("kind", "message", "number", "payload", "size", "unsure", "use")
 
     def __init__(self, use: Use, payload: Any, size: int, kind: Kind) -> None:
         self.use = use
         self.payload = payload
         self.size = size
         self.kind = kind
+        self.number = 0
         self.message: ChunkMessage | None = None
         self.unsure = False
 
@@ -100,9 +105,9 @@ class Lane:
         items: What waits, oldest first.
         chunks: How many items it has, those that the SAVE step has taken out and not settled included.
         bytes: Their bytes.
+        turn: The number by which it has its turn; `NOT_READY` when it has nothing to do or is parked.
         parked: Whether it waits for a time instead of its turn.
         due: That time.
-        owed: Turns that came up while it was parked.
         tries: Failed attempts to put its first item.
         faults: Those of them that were no back-pressure.
         since: When the first of them failed.
@@ -113,9 +118,9 @@ class Lane:
     items: deque[Item] = field(default_factory=deque)
     chunks: int = 0
     bytes: int = 0
+    turn: int = NOT_READY
     parked: bool = False
     due: float = 0.0
-    owed: int = 0
     tries: int = 0
     faults: int = 0
     since: float = 0.0

@@ -46,7 +46,7 @@ class Outbox:
 
     def pause(self) -> float:
         """Return for how long there is nothing to put; 0 when there is. Call with the lock held."""
-        if self.backlog.turns:
+        if self.backlog.ready:
             return 0.0
         due = self.backlog.next_due()
         return self._idle if due is None else min(self._idle, max(0.0, due - self._clock()))
@@ -54,7 +54,7 @@ class Outbox:
     def sleep(self, pause: float) -> None:
         """Wait for work; whatever came since the last step, a stop included, is seen before the wait begins (CH-12)."""
         with self.lock:
-            if self.stopped or self.backlog.turns:
+            if self.stopped or self.backlog.ready:
                 return
             self._sleeping = True
             try:

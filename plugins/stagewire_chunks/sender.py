@@ -43,8 +43,8 @@ class Sender:
             if use is None or begins:
                 use = self._begin(request)
             use.closed = is_final
-            self._backlog.add(Item(use, copied, size, Kind.FINAL if is_final else Kind.CHUNK))
-            box.wake()
+            if self._backlog.add(Item(use, copied, size, Kind.FINAL if is_final else Kind.CHUNK)):
+                box.wake()
 
     def cancel(self, request: str) -> None:
         """Cancel the use that the id stands for now. See `ChunkAdapter.cancel_sender`."""

@@ -66,16 +66,13 @@ class Settlement:
 
     def _sort(self, tried: list[Item], troubles: dict[Item, Trouble]) -> list[Item]:
         """Settle what was sent; returns what goes back. Per lane only the first trouble counts, the rest follows."""
+        self._sent([item for item in tried if item not in troubles])
         again: list[Item] = []
         stuck: set[Lane] = set()
-        for item in tried:
-            trouble, lane = troubles.get(item), item.use.lane
-            if trouble is None:
-                self._sent([item])
-                continue
-            if lane in stuck or self._survives(item, trouble):
+        for item, trouble in troubles.items():
+            if item.use.lane in stuck or self._survives(item, trouble):
                 again.append(item)
-            stuck.add(lane)
+            stuck.add(item.use.lane)
         return again
 
     def _sent(self, items: list[Item]) -> None:
@@ -88,11 +85,13 @@ class Settlement:
                 self._end(item)
 
     def _give_back(self, items: list[Item]) -> None:
-        unwanted = [item for item in items if not item.wanted]
-        self._backlog.done(unwanted)
-        for item in unwanted:
-            self._end(item)
-        self._backlog.give_back([item for item in items if item.wanted])
+        wanted = [item for item in items if item.wanted]
+        if len(wanted) < len(items):
+            unwanted = [item for item in items if not item.wanted]
+            self._backlog.done(unwanted)
+            for item in unwanted:
+                self._end(item)
+        self._backlog.give_back(wanted)
 
     def _end(self, item: Item) -> None:
         """End what ends with an item that is done: its use with a terminal, its lane with the last one."""
