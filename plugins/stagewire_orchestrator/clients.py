@@ -26,6 +26,7 @@ class StageClient(Protocol):
     - ``credit(request_id, count)``: so many outputs of the request were taken. A client that has it holds each request
       back by itself when too many are on their way (OR-16); without it a full request stops the reading of its replica;
     - ``doing(request_id)`` returns a `Doing`, so that a clock that runs out names the stage that is at fault (OR-17);
+    - ``stats()`` returns counters by part, which the orchestrator's own ``stats`` passes on (OR-18);
     - ``moves(request_id)`` returns how many chunks of it came in or went out, for telling slow from standing still.
     """
 

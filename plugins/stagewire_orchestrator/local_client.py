@@ -129,9 +129,9 @@ class LocalClient:
 
     def stats(self) -> dict[str, dict[str, float]]:
         """Return the sizes of its tables, and what its ends of chunk edges did."""
-        ends = {f"{end.edge.name} in": end.stats() for end in self._ins}
+        ends = {f"edge {end.edge.name}": end.stats() for end in self._ins}
         for (_target, replica), end in self._outs.items():
-            ends[f"{end.edge.name} out {replica}"] = end.stats()
+            ends[f"edge {end.edge.name}/{replica}"] = end.stats()
         return {"requests": {"running": len(self._runs), "outputs": len(self._outputs)}, **ends}
 
     def _make_run(self, submission: Submission) -> LocalRun:

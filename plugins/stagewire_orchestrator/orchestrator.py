@@ -191,7 +191,9 @@ class Orchestrator:
         """Return the counters, the live size of every table, and what each replica did (OR-18)."""
         stats = {**self._reports.stats(), "tables": self._engine.tables()}
         for replica in self._replicas:
-            stats[f"stage {replica.stage}/{replica.number}"] = replica.stats()
+            name = f"stage {replica.stage}/{replica.number}"
+            stats[name] = replica.stats()
+            stats |= {f"{name} {part}": dict(counts) for part, counts in replica.client_stats().items()}
         return stats
 
     async def _close(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stagewire import StageId
@@ -36,9 +37,10 @@ class Replica:
         self.start = getattr(client, "start", None)
         self.close = getattr(client, "close", None)
         self.abort = getattr(client, "abort", None)
-        self.credit = getattr(client, "credit", None)
-        self._doing = getattr(client, "doing", None)
-        self._moves = getattr(client, "moves", None)
+        self.credit = _plain(client, "credit")
+        self._doing = _plain(client, "doing")
+        self._moves = _plain(client, "moves")
+        self._client_stats = _plain(client, "stats")
         self._holds: set[object] = set()
         self._open = asyncio.Event()
         self._open.set()
@@ -62,6 +64,11 @@ class Replica:
         """Return its counters."""
         counts = {"load": self.load, "submitted": self.submitted, "outputs": self.outputs, "ended": self.ended}
         return {**counts, "held": len(self._holds), "lost": int(self.lost is not None)}
+
+    def client_stats(self) -> Mapping[str, Mapping[str, float]]:
+        """Return what the client counts by itself, by its parts; nothing where it does not."""
+        stats: object = self._client_stats() if self._client_stats is not None else None
+        return stats if isinstance(stats, Mapping) else {}
 
     @property
     def held(self) -> bool:
@@ -141,6 +148,12 @@ def _replicas(stage: StageId, clients: StageClient | Sequence[StageClient]) -> l
         if not isinstance(client, StageClient):
             raise TypeError(f"the client of stage {stage!r} needs the methods submit and get_output: {client!r}")
     return [Replica(stage, number, client) for number, client in enumerate(each)]
+
+
+def _plain(client: StageClient, name: str) -> Callable[..., Any] | None:
+    """Return an optional method that is called without being awaited; an asynchronous one of that name is another."""
+    method: Callable[..., Any] | None = getattr(client, name, None)
+    return None if inspect.iscoroutinefunction(method) else method
 
 
 def _by_load(replica: Replica) -> tuple[int, int]:

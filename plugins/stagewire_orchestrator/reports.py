@@ -45,7 +45,7 @@ class Reports:
         self._info = log is not None and log.is_enabled_for(logging.INFO)
         self.debug = log is not None and log.is_enabled_for(logging.DEBUG)
         self.counters = Counters()
-        self.edges: dict[str, dict[str, float]] = {}
+        self.edges: dict[tuple[StageId, StageId], dict[str, float]] = {}
 
     @cached_property
     def _log(self) -> FilteringBoundLogger:
@@ -53,7 +53,7 @@ class Reports:
 
     def stats(self) -> dict[str, dict[str, float]]:
         """Return the counters of requests, and of each batch edge."""
-        edges = {f"edge {edge}": dict(counts) for edge, counts in self.edges.items()}
+        edges = {f"edge {source}->{target}": dict(counts) for (source, target), counts in self.edges.items()}
         return {"requests": asdict(self.counters), **edges}
 
     def admitted(self, state: RequestState) -> None:
@@ -87,12 +87,13 @@ class Reports:
 
     def forwarded(self, state: RequestState, source: StageId, target: StageId, chunks: int) -> None:
         """What a stage collected goes on over a batch edge."""
-        edge = f"{source}->{target}"
-        counts = self.edges.setdefault(edge, {"requests": 0, "chunks": 0})
+        counts = self.edges.get((source, target))
+        if counts is None:
+            counts = self.edges[source, target] = {"requests": 0, "chunks": 0}
         counts["requests"] += 1
         counts["chunks"] += chunks
         if self.debug:
-            emit(self._log, "stage.forwarded", request_id=state.id, edge=edge, chunks=chunks)
+            emit(self._log, "stage.forwarded", request_id=state.id, edge=f"{source}->{target}", chunks=chunks)
 
     def stage_ended(self, state: RequestState, run: StageRun, now: float) -> None:
         """A stage has ended for a request."""

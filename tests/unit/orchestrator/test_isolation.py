@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -289,6 +290,23 @@ def test_or10_an_optional_method_that_raises_is_reported_and_the_work_goes_on(
 
     play(story, client=client)
     assert "cannot let go" in capsys.readouterr().err
+
+
+def test_or10_a_client_that_is_a_mock_will_do() -> None:
+    async def main() -> None:
+        outputs = [[StageOutput("r", "a")], [StageOutput("r", "b", True)]]
+
+        async def get_output() -> list[StageOutput]:
+            return outputs.pop(0) if outputs else await asyncio.Event().wait()  # type: ignore[return-value]
+
+        client = AsyncMock(get_output=get_output)
+        async with Orchestrator([client], lambda *_: None, [0]) as orchestrator:
+            client.start.assert_awaited_once()
+            await orchestrator.add_request("r", "prompt")
+            assert [(await orchestrator.next_output(1)).data for _ in "ab"] == ["a", "b"]
+            client.submit.assert_awaited_once_with("r", "prompt")
+
+    run_virtual(main())
 
 
 def test_or8_a_start_that_fails_undoes_what_was_started() -> None:

@@ -514,7 +514,11 @@ def test_or18_progress_counts_what_was_read_and_what_came_out(lab: Any) -> None:
     last = lab.progress[-1]
     assert (last.done, last.total) == (7, 7)
     assert report.details["chunks"] == {"lines": 2, "up": 2}
-    assert report.details["stats"]["stage up/0"]["ended"] == 1
+    stats = report.details["stats"]
+    assert stats["stage up/0"]["ended"] == 1
+    assert stats["stage up/0 requests"] == {"running": 0, "outputs": 0}
+    assert stats["stage lines/0 edge lines->up/0"]["puts"] == 3  # two lines and the end
+    assert stats["stage up/0 edge lines->up"]["gets"] == 3
     assert report.details["input_bytes"] == 7
 
 
