@@ -116,5 +116,5 @@ def test_csp16_the_same_numbers_are_metrics() -> None:
 
 def test_csp16_metrics_without_their_package_name_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client.registry", None)
-    with pytest.raises(PluginError, match='pip install "prometheus-client"'):
+    with pytest.raises(PluginError, match=r'pip install "stagewire\[metrics\]"'):
         register_metrics(lambda: STATE, object(), pipeline="demo")  # type: ignore[arg-type]
