@@ -39,6 +39,7 @@ class Dispatcher:
         self._progress = progress
         self._endings = endings
         self._watch = watch
+        self._most_collected = int(shared.limits.collected_bytes)
         self._blocks = shared.limits.slow_client == "block"
         self._drops = shared.limits.slow_client == "drop"
 
@@ -74,7 +75,8 @@ class Dispatcher:
         self._reports.submitted(state, run)
         if run.node.entry and state.started_at is None:
             state.started_at = self._ready.now
-            self._watch.look(state)
+            if self._watch.active:
+                self._watch.look(state)
 
     def on_refused(self, state: RequestState, run: StageRun, error: BaseException) -> None:
         """The client did not take a submission."""
@@ -120,9 +122,9 @@ class Dispatcher:
 
     def _collect(self, run: StageRun, output: StageOutput, weight: int) -> None:
         run.bytes += weight
-        limit = self._shared.limits.collected_bytes
-        if run.bytes > limit:
-            raise OverflowError(f"more than {limit.human_readable()} in front of a batch edge; make the edge chunk")
+        if run.bytes > self._most_collected:
+            limit = self._shared.limits.collected_bytes.human_readable()
+            raise OverflowError(f"more than {limit} in front of a batch edge; make the edge chunk")
         route = run.node.route
         if route is not None:
             run.shares = run.shares or {}
@@ -165,7 +167,7 @@ class Dispatcher:
 
     def _passed_on(self, state: RequestState, replica: Replica) -> None:
         first, state.last_output_at = state.last_output_at is None, self._ready.now
-        if first:
+        if first and self._watch.active:
             self._watch.look(state)
         if not self._blocks:
             self._credit(state, replica)

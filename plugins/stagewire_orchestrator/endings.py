@@ -13,7 +13,7 @@ from typing import Any
 from stagewire import RequestFailed, StageId, describe
 from stagewire_orchestrator.clients import call
 from stagewire_orchestrator.ledger import RequestState
-from stagewire_orchestrator.outputs import OrchOutput, Terminal
+from stagewire_orchestrator.outputs import OrchOutput
 from stagewire_orchestrator.replicas import Replica
 from stagewire_orchestrator.shared import Shared
 
@@ -50,7 +50,12 @@ class Endings:
     def finish(self, state: RequestState, output: OrchOutput) -> Release | None:
         """End a request with this terminal, told now or once every stage has let go."""
         self._close(state)
-        if output.terminal is Terminal.END and not state.making and all(run.ended for run in state.runs.values()):
+        if (
+            output.error is None
+            and not output.cancelled
+            and not state.making
+            and all(run.ended for run in state.runs.values())
+        ):
             self.settle(state, output)
             return None
         waits, holding = self._withdraw(state)

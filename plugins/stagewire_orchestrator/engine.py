@@ -122,8 +122,10 @@ class Engine:
     def _begin(self, state: RequestState) -> None:
         self._shared.reports.admitted(state)
         self._progress.begin(state)
-        self._watch.look(state)
-        self._standstill.watch(state)
+        if self._watch.active:
+            self._watch.look(state)
+        if self._standstill.active:
+            self._standstill.watch(state)
 
     def _abort(self, message: Abort) -> None:
         door = self._shared.door

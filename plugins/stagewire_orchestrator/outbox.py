@@ -79,7 +79,7 @@ class Outbox:
     """
 
     def __init__(self, limits: Limits, on_terminal_taken: Callable[[], None], clock: Clock | None = None) -> None:
-        self._limits = limits
+        self._most, self._most_bytes = limits.queued_outputs, int(limits.queued_bytes)
         self._clock = clock
         self._on_terminal_taken = on_terminal_taken
         self._order: deque[Lane] = deque()
@@ -92,7 +92,7 @@ class Outbox:
 
     def full(self, lane: Lane) -> bool:
         """Whether the request has as many outputs or bytes waiting as it may."""
-        return len(lane.outputs) >= self._limits.queued_outputs or lane.bytes >= self._limits.queued_bytes
+        return len(lane.outputs) >= self._most or lane.bytes >= self._most_bytes
 
     def put(self, lane: Lane, output: OrchOutput, weight: int = 0) -> None:
         """Append an output that weighs so much."""

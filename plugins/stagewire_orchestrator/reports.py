@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stagewire import StageId, describe, emit, fallback_logger
 from stagewire_orchestrator.ledger import RequestState, StageRun
-from stagewire_orchestrator.outputs import OrchOutput, Terminal
+from stagewire_orchestrator.outputs import OrchOutput
 from stagewire_orchestrator.replicas import Replica
 
 if TYPE_CHECKING:
@@ -64,21 +64,19 @@ class Reports:
 
     def ended(self, state: RequestState, output: OrchOutput, now: float) -> None:
         """A request has its terminal."""
-        seconds, counters = round(max(0.0, now - state.added_at), 6), self.counters
-        match output.terminal:
-            case Terminal.ERROR:
-                counters.failed += 1
-                cause = output.error.cause if output.error is not None else ""
-                fields: dict[str, Any] = {"stage": output.stage_id, "seconds": seconds, "cause": cause}
-                emit(self._log, "request.failed", request_id=state.id, **fields)
-            case Terminal.CANCEL:
-                counters.cancelled += 1
-                if self._info:
-                    emit(self._log, "request.cancelled", request_id=state.id, seconds=seconds)
-            case _:
-                counters.ended += 1
-                if self._info:
-                    emit(self._log, "request.ended", request_id=state.id, seconds=seconds)
+        counters = self.counters
+        if output.error is not None and not output.cancelled:
+            counters.failed += 1
+            fields: dict[str, Any] = {"stage": output.stage_id, "cause": output.error.cause}
+            emit(self._log, "request.failed", request_id=state.id, seconds=_since(state, now), **fields)
+            return
+        if output.cancelled:
+            counters.cancelled += 1
+        else:
+            counters.ended += 1
+        if self._info:
+            what = "request.cancelled" if output.cancelled else "request.ended"
+            emit(self._log, what, request_id=state.id, seconds=_since(state, now))
 
     def submitted(self, state: RequestState, run: StageRun) -> None:
         """A stage has taken a request."""
@@ -135,3 +133,7 @@ class Reports:
     def fault(self, error: BaseException) -> None:
         """A worker met an error that it did not foresee, and goes on."""
         emit(self._log, "orchestrator.fault", cause=describe(error), exc_info=error)
+
+
+def _since(state: RequestState, now: float) -> float:
+    return round(max(0.0, now - state.added_at), 6)

@@ -39,9 +39,14 @@ class Standstill:
         )
         self._zip: StageId | None = next(zips, None)
 
+    @property
+    def active(self) -> bool:
+        """Whether the graph has such a zip; else no request needs to be watched."""
+        return self._zip is not None
+
     def watch(self, state: RequestState) -> None:
         """Look at a request from now on."""
-        if self._zip is not None and not state.over:
+        if not state.over:
             self._later(state, None, 0.0)
 
     def _look(self, state: RequestState, before: tuple[int, ...] | None, since: float) -> None:

@@ -18,17 +18,21 @@ _TOLERANCE = 1e-6
 
 
 class Watch:
-    """Looks at the clocks of each request. An output costs no timer: the look finds out how long it was silent."""
+    """Looks at the clocks of each request. An output costs no timer: the look finds out how long it was silent.
+
+    Attributes:
+        active: Whether there is any clock; else no look is needed.
+    """
 
     def __init__(self, clocks: Clocks, ready: ReadyQueue, on_expired: OnExpired) -> None:
         self._clocks = clocks
         self._ready = ready
         self._on_expired = on_expired
-        self._any = any(value is not None for value in clocks.model_dump().values())
+        self.active = any(value is not None for value in clocks.model_dump().values())
 
     def look(self, state: RequestState) -> None:
         """End the request if a clock has run out; else come back when the next one may have."""
-        if state.over or not self._any:
+        if state.over:
             return
         loop = asyncio.get_running_loop()
         now = loop.time()
