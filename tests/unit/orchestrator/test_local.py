@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -282,3 +283,54 @@ def test_or16_a_client_that_does_not_read_holds_its_own_request_back_only(eventu
         await bench.orchestrator.abort("slow")
 
     run(Bench({"a": ByPrompt, "b": same}, ["a~b"], ["b"], limits={"queued_outputs": 4}), story)
+
+
+class Fragile:
+    """Puts out ten chunks; fails at one of them when the prompt says so."""
+
+    async def process(self, request: StageRequest) -> AsyncIterator[str]:
+        for number in range(10):
+            await asyncio.sleep(0)
+            if (request.prompt, number) == ("fail", int(request.id) % 10):
+                raise ValueError("boom")
+            yield f"{request.id}:{number}"
+
+
+@pytest.mark.parametrize("edges", [["a~b", "b~c"], ["a~b", "bc"]], ids=["chunk", "mixed"])
+def test_or19_requests_that_end_fail_and_are_aborted_leave_nothing_on_the_edges(
+    eventually: Any, edges: list[str]
+) -> None:
+    plans = random.Random(19).choices(["end", "fail", "abort"], k=300)
+
+    async def story(bench: Bench) -> None:
+        orchestrator = bench.orchestrator
+        aborting: set[asyncio.Task[bool]] = set()
+
+        async def feed() -> None:
+            for number, plan in enumerate(plans):
+                await orchestrator.add_request(str(number), plan)
+                if plan == "abort":
+                    aborting.add(asyncio.create_task(orchestrator.abort(str(number))))
+                    await asyncio.sleep(0)
+
+        feeding = asyncio.create_task(feed())
+        chunks: dict[str, list[Any]] = {}
+        ends: dict[str, Terminal | None] = {}
+        while len(ends) < len(plans):
+            output = await orchestrator.next_output(10)
+            assert output.request_id not in ends
+            if output.has_data:
+                chunks.setdefault(output.request_id, []).append(output.data)
+            if output.finished:
+                ends[output.request_id] = output.terminal
+        await feeding
+        assert all(await asyncio.gather(*aborting))
+        names = {"end": Terminal.END, "fail": Terminal.ERROR, "abort": Terminal.CANCEL}
+        assert ends == {str(number): names[plan] for number, plan in enumerate(plans)}
+        for request, got in chunks.items():
+            whole = [f"{request}:{number}" for number in range(10)]
+            assert got == whole if ends[request] is Terminal.END else got == whole[: len(got)]
+        await eventually(lambda: not bench.left())
+
+    stages = {"a": Fragile, "b": same, "c": same}
+    run(Bench(stages, edges, ["c"], limits={"requests": 20}), story)
