@@ -78,10 +78,10 @@ class Store:
             await self.put_t(f"t{name}")
             await self.put_q(f"q{name}")
 
-    async def claim(self) -> Claim:
-        """Start a claim and let it come as far as it can."""
+    async def claim(self, rounds: int = 20) -> Claim:
+        """Start a claim and let it come as far as it can, or for so many rounds of the loop."""
         claim = Claim(self.inventory)
-        await settle()
+        await settle(rounds)
         return claim
 
     def slots(self, side: str) -> Slots:
@@ -96,9 +96,9 @@ class Store:
             assert 0 <= slots.free <= slots.cap
 
 
-async def settle() -> None:
+async def settle(rounds: int = 20) -> None:
     """Let everything run that can."""
-    for _ in range(20):
+    for _ in range(rounds):
         await asyncio.sleep(0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -367,6 +368,17 @@ def test_the_report_is_a_run_report(make_script: MakeScript, book: LogBook) -> N
         assert rows["requests"] == "3 sent, 3 answered, 0 failed, 0 given up"
         assert (rows["failures"], rows["books"]) == ("none", "balanced")
         assert report.details["state"]["t"]["consumed"] == 3
+
+    run_virtual(main())
+
+
+def test_csp15_the_books_do_not_balance_while_a_worker_is_stuck(make_script: MakeScript, book: LogBook) -> None:
+    """Also when it happens to hold nothing."""
+
+    async def main() -> None:
+        report = await make_runtime(make_script(count=1), book).run()
+        assert report.balanced
+        assert not replace(report, stuck=("S1",)).balanced
 
     run_virtual(main())
 
