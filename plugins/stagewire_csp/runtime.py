@@ -162,6 +162,8 @@ class CspRuntime:
         except TimeoutError:
             self._cut_off = True
             emit(self._log, "csp.cut_off", workers=list(self._crew.names))
+        finally:
+            self._limit = None  # a stop that comes later finds nothing to limit
 
     def _end_sources(self) -> None:
         self._workers.t.end()

@@ -262,6 +262,30 @@ def test_csp15_a_stop_before_the_run_ends_it_at_once(make_script: MakeScript, bo
     run_virtual(main())
 
 
+def test_csp15_a_stop_while_or_after_the_run_ends_does_no_harm(make_script: MakeScript, book: LogBook) -> None:
+    """Found by the soak."""
+
+    async def main() -> None:
+        script = make_script(count=2)
+        runtime = make_runtime(script, book)
+
+        async def stop_at_the_last_pair(*_: Any) -> None:
+            if script.pairs:
+                runtime.stop("late")
+
+        script.on_consume = stop_at_the_last_pair
+        assert (await runtime.run()).reason == "late"
+        runtime.stop("later")
+        assert_accounted(runtime.report())
+
+        ended = make_runtime(make_script(count=2), book)
+        assert (await ended.run()).reason is None
+        ended.stop("after the end")
+        assert_accounted(ended.report())
+
+    run_virtual(main())
+
+
 def test_csp15_cancelling_the_run_lets_go_of_everything(make_script: MakeScript, book: LogBook) -> None:
     async def main() -> None:
         script = make_script()
