@@ -1,8 +1,8 @@
 """The engine of the inventory: one owner of both stocks, of who waits for a pair, and of the depth that others watch.
 
-It is synchronous but for the wait itself, so no cancel can fall between two steps. Each operation ends with the stock
-settled: what has expired is dropped, who waits is served, the new depth is told. What one call leaves undone because
-too much expired at once is done by the calls that follow, or in the loop's next round if a claim waits for it.
+It is synchronous throughout, so no cancel can fall between two steps; waiting is the lease's. Each operation leaves
+the stock settled: what has expired is dropped, who waits is served, the new depth is told. What one call leaves undone
+because too much expired at once is done by the calls that follow, or in the loop's next round if a claim waits for it.
 """
 
 from __future__ import annotations

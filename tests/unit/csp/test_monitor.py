@@ -252,7 +252,7 @@ def test_csp16_a_snapshot_says_whether_the_books_balance() -> None:
     assert replace(STATE, t=side).side("t") is side
 
 
-def test_the_wall_clock_is_for_people_only(make_script: MakeScript, book: LogBook) -> None:
+def test_csp_trap_a_wall_clock_that_steps_changes_nothing(make_script: MakeScript, book: LogBook) -> None:
     """A wall clock that steps back changes no rate and no age."""
 
     async def main() -> None:

@@ -101,7 +101,7 @@ async def accounted(world: World, run: SweepRun) -> None:
 
 
 @pytest.mark.parametrize("victim", VICTIMS, ids=lambda name: name or "run")
-def test_csp1_csp14_one_cancel_at_every_tick_of_every_worker(
+def test_csp_trap_one_cancel_at_every_tick_of_every_worker(
     victim: str | None, make_script: MakeScript, book: LogBook
 ) -> None:
     result = sweep_cancels(partial(World, make_script, book), World.run, accounted, victim=partial(find, victim))
