@@ -108,7 +108,7 @@ class ChunkTransport(Protocol):
     Three optional methods are looked up by name:
 
     - ``put_many(items) -> Sequence[Exception | None]`` puts several (key, message) pairs in one go, in order, with one
-      result each (TR-9).
+      result each (TR-9). Once one of a request has failed, its later ones should fail with it instead of overtaking.
     - ``get_many(key, limit) -> Sequence[ChunkMessage]`` takes the chunk with this key and those right after it, in
       order, up to the final one and at most ``limit``; nothing while the first has not arrived. Waits as little as
       ``get``.
