@@ -1,6 +1,6 @@
 """One step of the SAVE thread: take what is due, build it, put it, and settle what came of it.
 
-``Use.next_id``, and ``message`` and ``unsure`` of the items in hand, belong to the step: only one thread runs it.
+``Use.next_id``, and ``message`` and ``unsure_at`` of the items in hand, belong to the step: only one thread runs it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from stagewire import ChunkKey, ChunkMessage
 from stagewire_chunks.context import Context
-from stagewire_chunks.lanes import Item, Kind, Use
+from stagewire_chunks.lanes import Item, Kind, Lane, Use
 from stagewire_chunks.messages import Fault, Trouble, cancel_message, chunk_message, error_message, fault_of
 from stagewire_chunks.outbox import Outbox
 from stagewire_chunks.port import Parcel
@@ -90,44 +90,48 @@ class Delivery:
         use.next_id += 1
         self._settlement.counts.puts += 1
         if item.kind is not Kind.CHUNK:
-            with suppress(Exception):
-                for key in self._echoes(item):
-                    self._port.put(key, message)
+            self._echo(item)
         return None
 
     def _put_together(self, batch: list[Item], troubles: dict[Item, Trouble]) -> int:
-        """Put all that is to be sent in one go."""
-        sent: list[Item | None] = []
+        """Put all that is to be sent in one go; returns how many were tried: up to the next use of some id.
+
+        That is put when the last use has been: it must never overtake its terminal.
+        """
+        uses: dict[Lane, Use] = {}
+        sent: list[Item] = []
         parcels: list[Parcel] = []
+        tried = 0
         for item in batch:
+            use = item.use
+            if uses.setdefault(use.lane, use) is not use:
+                break
+            tried += 1
             message = self._message(item)
             if message is not None:
-                use = item.use
                 sent.append(item)
                 parcels.append((ChunkKey(use.lane.request, self._stage, use.next_id), message))
                 use.next_id += 1
-                if item.kind is not Kind.CHUNK:
-                    echoes = self._echoes(item)
-                    sent += [None] * len(echoes)
-                    parcels += [(key, message) for key in echoes]
-        errors = self._port.put_many(parcels) if parcels else ()
-        self._settlement.counts.puts += len(parcels)
+        if parcels:
+            self._put_parcels(sent, parcels, troubles)
+        return tried
+
+    def _put_parcels(self, sent: list[Item], parcels: list[Parcel], troubles: dict[Item, Trouble]) -> None:
+        errors = self._port.put_many(parcels)
         if any(errors):
             self._take_back(sent, parcels, errors, troubles)
-        return len(batch)
+        self._settlement.counts.puts += len(parcels) - len(troubles)
+        for item in sent:
+            if item.kind is not Kind.CHUNK and item not in troubles:
+                self._echo(item)
 
+    @staticmethod
     def _take_back(
-        self,
-        sent: list[Item | None],
-        parcels: list[Parcel],
-        errors: Sequence[Exception | None],
-        troubles: dict[Item, Trouble],
+        sent: list[Item], parcels: list[Parcel], errors: Sequence[Exception | None], troubles: dict[Item, Trouble]
     ) -> None:
         """Return to the id that was not put; whatever of its use came after is to be put again, in order (CH-3)."""
         first: dict[Use, Exception] = {}
         for item, (key, _), error in zip(sent, parcels, errors, strict=True):
-            if item is None:
-                continue
             use = item.use
             if error is not None and use not in first:
                 first[use] = error
@@ -135,19 +139,20 @@ class Delivery:
             if use in first:
                 fault = Fault.UNSURE if error is None else fault_of(error)  # it may have got past the one that failed
                 troubles[item] = _trouble(item, key.chunk, fault, error or first[use])
-                self._settlement.counts.puts -= 1
 
-    def _echoes(self, item: Item) -> list[ChunkKey]:
-        """Return the keys under which a terminal that was put is to be put as well: commonly none.
+    def _echo(self, item: Item) -> None:
+        """Put a terminal that was put under the ids that follow as well, if it may be hidden under its own.
 
-        A chunk whose put failed may have arrived all the same, and then hides the terminal that was put in its place.
-        A transport that keeps runs lets the first message under a key count, and drops what comes after the end of a
-        run: there the terminal is put under the ids that follow as well, and counts once in any case (CH-18).
+        A chunk whose put failed may have arrived all the same, and then hides the terminal that was put in its place:
+        a transport that keeps runs lets the first message under a key count. It also drops what comes after the end of
+        a run, so there the terminal counts once in any case (CH-18).
         """
         use = item.use
-        if use.next_id > use.unsure_until or not self._port.keeps_runs:
-            return []
-        return [ChunkKey(use.lane.request, self._stage, chunk) for chunk in range(use.next_id, use.unsure_until + 1)]
+        if use.next_id > use.unsure_until or not self._port.keeps_runs or item.message is None:
+            return
+        with suppress(Exception):
+            for chunk in range(use.next_id, use.unsure_until + 1):
+                self._port.put(ChunkKey(use.lane.request, self._stage, chunk), item.message)
 
     def _message(self, item: Item) -> ChunkMessage | None:
         """Return what to put, or ``None`` when there is nothing to (CH-4, CH-6)."""
@@ -181,7 +186,7 @@ class Delivery:
 def _trouble(item: Item, chunk: int, fault: Fault, error: Exception) -> Trouble:
     """Return a put's trouble, noting that the item may have arrived under the id."""
     if fault is Fault.UNSURE:
-        item.unsure = True
+        item.unsure_at = chunk
         if item.kind is Kind.CHUNK:
             item.use.unsure_until = max(item.use.unsure_until, chunk + 1)
     return Trouble(fault, error, "put failed")

@@ -38,10 +38,10 @@ class Item:
         kind: What it is.
         number: Its place among all items that were ever saved.
         message: What to put, once it is built; the same object at every attempt.
-        unsure: Whether an attempt failed in a way that leaves open whether it arrived.
+        unsure_at: The id under which an attempt failed in a way that leaves open whether it arrived.
     """
 
-    __slots__ = ("kind", "message", "number", "payload", "size", "unsure", "use")
+    __slots__ = ("kind", "message", "number", "payload", "size", "unsure_at", "use")
 
     def __init__(self, use: Use, payload: Any, size: int, kind: Kind) -> None:
         self.use = use
@@ -50,7 +50,7 @@ class Item:
         self.kind = kind
         self.number = 0
         self.message: ChunkMessage | None = None
-        self.unsure = False
+        self.unsure_at: int | None = None
 
     @property
     def wanted(self) -> bool:
@@ -65,7 +65,7 @@ class Item:
 
         A transport that keeps runs then knows a repeat by the message object: another one would begin the next run.
         """
-        return self.unsure and self.kind is not Kind.CHUNK and self.message is not None and not self.use.next_id
+        return self.unsure_at == 0 and self.kind is not Kind.CHUNK and self.use.next_id == 0
 
 
 @dataclass(slots=True, eq=False)

@@ -138,7 +138,7 @@ class Settlement:
             lane.use = None
         self._backlog.empty(item)
         if not (item.may_be_whole and self._keeps_runs):
-            item.message, item.unsure = None, False
+            item.message, item.unsure_at = None, None
         item.kind, item.payload = Kind.ERROR, str(error)
         lane.tries = lane.faults = 0
         self.counts.failed += 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -133,10 +133,7 @@ class RunsWire:
         assert isinstance(key, ChunkKey)
         self.on_get(key)
         with self._lock:
-            for run in self.runs.get(key.request, ()):
-                if not run.given_up and not (run.complete and run.taken == len(run.messages)):
-                    return self._take(run, key.chunk)
-        return None
+            return self._next(key.request, key.chunk)
 
     def cleanup(self, request: str) -> None:
         with self._lock:
@@ -156,12 +153,48 @@ class RunsWire:
         assert key.chunk == len(run.messages), f"{key!r} leaves a gap"
         run.messages.append(message)
 
-    @staticmethod
-    def _take(run: Run, chunk: int) -> Message | None:
-        if chunk != run.taken or chunk >= len(run.messages):
-            return None
-        run.taken += 1
-        return run.messages[chunk]
+    def _next(self, request: str, chunk: int) -> Message | None:
+        """Take a chunk of the oldest run that was not wholly taken."""
+        for run in self.runs.get(request, ()):
+            if run.given_up or (run.complete and run.taken == len(run.messages)):
+                continue
+            if chunk != run.taken or chunk >= len(run.messages):
+                return None
+            run.taken += 1
+            return run.messages[chunk]
+        return None
+
+
+class ManyRunsWire(RunsWire):
+    """The same, putting several together and handing out runs. After a failure the rest of that request is not put."""
+
+    def put_many(self, items: Sequence[tuple[ChunkKey, Message]]) -> list[Exception | None]:
+        failed: dict[str, Exception] = {}
+        results: list[Exception | None] = []
+        for key, message in items:
+            error = failed.get(key.request) or self._try(key, message)
+            if error is not None:
+                failed[key.request] = error
+            results.append(error)
+        return results
+
+    def get_many(self, key: ChunkKey, limit: int) -> list[Message]:
+        message = self.get(key)
+        found: list[Message] = []
+        while message is not None:
+            found.append(message)
+            if message["finished"] or len(found) == limit:
+                break
+            with self._lock:
+                message = self._next(key.request, key.chunk + len(found))
+        return found
+
+    def _try(self, key: ChunkKey, message: Message) -> Exception | None:
+        try:
+            self.put(key, message)
+        except Exception as error:
+            return error
+        return None
 
 
 class Gate:
@@ -337,13 +370,15 @@ def keeping_wire() -> KeepingWire:
 
 
 @pytest.fixture
-def runs_wire() -> RunsWire:
-    return RunsWire()
+def runs_wire(make_runs_wire: Callable[[], RunsWire]) -> RunsWire:
+    return make_runs_wire()
 
 
-@pytest.fixture
-def make_runs_wire() -> Callable[[], RunsWire]:
-    return RunsWire
+@pytest.fixture(params=[RunsWire, ManyRunsWire])
+def make_runs_wire(request: pytest.FixtureRequest) -> Callable[[], RunsWire]:
+    """Make a wire that keeps runs; the tests that use it run over each kind."""
+    make: Callable[[], RunsWire] = request.param
+    return make
 
 
 @pytest.fixture

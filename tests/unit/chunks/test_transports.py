@@ -169,6 +169,29 @@ def test_ch15_a_failure_within_a_batch_touches_no_other_request_and_keeps_the_or
     pair.assert_quiescent()
 
 
+def test_ch7_ch15_the_next_use_of_an_id_is_never_in_one_batch_with_the_last(make_pair: MakePair) -> None:
+    """Its first chunk would overtake a terminal that is refused."""
+    wire = ManyWire()
+    left = [1]
+
+    def refuse(_key: ChunkKey, message: ChunkMessage) -> Exception | None:
+        if message["data"] == "end" and left[0]:
+            left[0] -= 1
+            return TransportFull("full")
+        return None
+
+    wire.refuse = refuse
+    pair = make_pair(wire)
+    pair.save("r", "x", "end", final=True)
+    pair.save("r", "next", final=True)
+    pair.save("other", "o", final=True)
+    pair.settle()
+    assert wire.batches[0] == ["r_0_0", "r_0_1"]
+    assert wire.batches[-1] == ["r_0_0"]
+    assert [key for batch in wire.batches for key in batch].count("r_0_1") == 2
+    pair.snd.assert_quiescent()
+
+
 def test_ch15_a_batch_that_fails_whole_is_put_again_whole(make_pair: MakePair) -> None:
     wire = ManyWire()
     put_many, left = wire.put_many, [3]
