@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from stagewire import ChunkMessage, CodecError, Permanent, TransportFull
+from stagewire import ChunkMessage, Closed, CodecError, Permanent, TransportFull
 
 
 def chunk_message(data: Any, *, finished: bool) -> ChunkMessage:
@@ -39,7 +39,7 @@ def fault_of(error: Exception) -> Fault:
     """Classify what a transport raised; an exception that is not of this package may be anything."""
     if isinstance(error, TransportFull):
         return Fault.FULL
-    return Fault.HOPELESS if isinstance(error, Permanent | CodecError) else Fault.UNSURE
+    return Fault.HOPELESS if isinstance(error, Permanent | CodecError | Closed) else Fault.UNSURE
 
 
 @dataclass(frozen=True, slots=True)

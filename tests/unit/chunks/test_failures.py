@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stagewire import ChunkExpired, ChunkKey, CodecError, Permanent, RequestFailed, Retryable, TransportFull
+from stagewire import ChunkExpired, ChunkKey, Closed, CodecError, Permanent, RequestFailed, Retryable, TransportFull
 
 if TYPE_CHECKING:
     from tests.unit.chunks.conftest import KeepingWire, Message, Pair, Wire
@@ -101,7 +101,9 @@ def test_ch15_ch18_when_the_budget_is_spent_the_request_fails_and_both_ends_hear
     pair.assert_quiescent()
 
 
-@pytest.mark.parametrize("error", [Permanent("no such queue"), CodecError("cannot be encoded")], ids=str)
+@pytest.mark.parametrize(
+    "error", [Permanent("no such queue"), CodecError("cannot be encoded"), Closed("the face was closed")], ids=str
+)
 def test_ch15_what_cannot_succeed_is_not_tried_again(error: Exception, wire: Wire, pair: Pair) -> None:
     wire.on_put = failing(error, 1)
     pair.rcv.load_async("bad")
