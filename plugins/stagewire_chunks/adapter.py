@@ -79,7 +79,8 @@ class ChunkAdapter:
         self._save = Worker(f"chunks-save-{stage_id}", self.step_save, outbox.sleep, lambda: outbox.stopped)
         self._recv = Worker(f"chunks-recv-{stage_id}", self.step_receive, inbox.sleep, lambda: inbox.stopped)
         self._stopper = Stopper(outbox, inbox, (self._save, self._recv), self._drain, watch)
-        context.port.call_when_news(inbox.hint)
+        if src_stage_id is not None:
+            context.port.call_when_news(inbox.hint)
 
     def save_async(self, req: str, payload: Any, is_final: bool) -> None:  # noqa: FBT001 — the source's signature
         """Enqueue a snapshot of one chunk and return at once (CH-1, CH-2); ``is_final`` ends this use of the id (CH-7).

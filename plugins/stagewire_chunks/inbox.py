@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stagewire import ChunkKey, ChunkMessage, Closed
 from stagewire_chunks.context import Context
+from stagewire_chunks.news import News
 
 _IN_FLIGHT_GRACE = 0.01
 
@@ -45,7 +46,8 @@ class Inbox:
         self.stale = 0
         self._options = context.options
         self._waiter = context.waiter
-        self._news = threading.Condition(self.lock)
+        self.news = News(context.options.poll_max)
+        self._change = threading.Condition(self.lock)
         self._left = threading.Condition(self.lock)
         self._sleeping = False
         self._woken = False
@@ -58,6 +60,11 @@ class Inbox:
         self._registered: dict[str, Registration] = {}
         self._ready: dict[str, list[ChunkMessage]] = {}
         self._held: dict[str, int] = {}
+
+    @property
+    def receiving(self) -> bool:
+        """Whether anybody is registered."""
+        return bool(self._registered)
 
     def register(self, registration: Registration) -> None:
         """Add a registration unless there is one for the request (CH-8)."""
@@ -103,12 +110,12 @@ class Inbox:
                 self._wake()
             return taken
 
-    def begin_round(self) -> tuple[list[Registration], bool]:
+    def begin_round(self, now: float) -> tuple[list[Registration], bool]:
         """Return the registrations to visit, and whether some are new since the last round."""
         with self.lock:
             self._woken = False
             fresh, self._fresh = self._fresh, False
-            return list(self._registered.values()), fresh
+            return self.news.choose(self._registered, now), fresh
 
     def begin_visit(self, registration: Registration, now: float) -> bool:
         """Return whether to get the registration's next chunk: it is still registered, and its window is open."""
@@ -157,12 +164,13 @@ class Inbox:
             told, self._told = self._told, True
             return not told
 
-    def hint(self) -> None:
+    def hint(self, *requests: str) -> None:
         """Wake the RECV thread, from any thread: something may have arrived. Costs nothing while it is awake."""
+        self.news.note(requests)
         self._woken = True  # before looking: whoever goes to sleep sets `_sleeping` and then looks at this
         if self._sleeping:
             with self.lock:
-                self._news.notify()
+                self._change.notify()
 
     def sleep(self, pause: float) -> None:
         """Wait for news; whatever came since the round began, a stop included, is seen before the wait (CH-12)."""
@@ -170,7 +178,7 @@ class Inbox:
             self._sleeping = True
             try:
                 if not (self.stopped or self._woken):
-                    self._waiter(self._news, pause)
+                    self._waiter(self._change, pause)
             finally:
                 self._sleeping = False
 
@@ -199,5 +207,6 @@ class Inbox:
         return len(unread) >= options.window_chunks or self._held[request] >= options.window_bytes
 
     def _wake(self) -> None:
+        self.news.note()
         self._woken = True
-        self._news.notify()
+        self._change.notify()

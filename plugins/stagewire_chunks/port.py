@@ -29,7 +29,7 @@ class Port:
         self._put_many = getattr(transport, "put_many", None)
         self._get_many: Callable[[ChunkKey, int], Sequence[ChunkMessage]] | None = getattr(transport, "get_many", None)
         self._cleanup: Callable[[str], object] | None = getattr(transport, "cleanup", None)
-        self._set_wakeup: Callable[[Callable[[], None]], object] | None = getattr(transport, "set_wakeup", None)
+        self._set_wakeup: Callable[[Callable[..., None]], object] | None = getattr(transport, "set_wakeup", None)
 
     @property
     def coalesces(self) -> bool:
@@ -77,7 +77,7 @@ class Port:
         if self._cleanup is not None:
             self._cleanup(request)
 
-    def call_when_news(self, hint: Callable[[], None]) -> None:
+    def call_when_news(self, hint: Callable[..., None]) -> None:
         """Ask the transport for hints, where it gives them (CH-11)."""
         if self._set_wakeup is not None:
             self._set_wakeup(hint)

@@ -50,17 +50,18 @@ class Receiver:
 
     def step(self) -> float:
         """Do one round; returns the seconds to sleep, 0 when the next round is due now."""
-        registrations, fresh = self._inbox.begin_round()
         now = self._clock()
+        registrations, fresh = self._inbox.begin_round(now)
         progress = False
         for registration in registrations:
             if registration.due <= now and self._visit(registration):
                 progress = True
         if progress or fresh:
             self._pace.reset()
-        if progress:
+        news = self._inbox.news
+        if progress and (news.pending or not news.given):
             return 0.0
-        return self._pace.pause() if registrations else self._options.idle
+        return self._pace.pause() if self._inbox.receiving else self._options.idle
 
     def _visit(self, registration: Registration) -> bool:
         """Get what has arrived of one request; returns whether there was something."""
@@ -80,6 +81,8 @@ class Receiver:
             found += len(messages)
             if self._port.hands_out_runs:
                 break
+        if found >= BURST and inbox.news.given:
+            inbox.news.note([registration.request])  # there may be more
         return found > 0
 
     def _commit(

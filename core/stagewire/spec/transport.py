@@ -112,8 +112,8 @@ class ChunkTransport(Protocol):
     - ``get_many(key, limit) -> Sequence[ChunkMessage]`` takes the chunk with this key and those right after it, in
       order, up to the final one and at most ``limit``; nothing while the first has not arrived. Waits as little as
       ``get``.
-    - ``set_wakeup(callback)`` asks for a call, from any thread, when something may have arrived; the call is a hint and
-      may be missed (CH-11).
+    - ``set_wakeup(callback)`` asks for a call, from any thread, when something may have arrived: with the ids of the
+      requests that it is for, or with none for any. The call is a hint and may be missed (CH-11).
 
     The chunks of one request on one link are a *run*: they are put in the order of their ids, from 0 to the one whose
     message is ``finished``. Within a run a key counts once, however often it is put. Once the whole run was put, chunk
@@ -244,5 +244,5 @@ class Transport(Protocol):
         """
 
 
-WakeUp = Callable[[], None]
-"""A hint that something may have arrived; called from any thread, must return at once."""
+WakeUp = Callable[..., None]
+"""A hint that something may have arrived, for the requests named or for any; from any thread, must return at once."""
