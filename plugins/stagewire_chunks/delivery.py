@@ -51,12 +51,12 @@ class Delivery:
     def step(self) -> float:
         """Do what is due; returns the seconds for which nothing is, 0 when more may be."""
         box = self._outbox
-        with box.lock:
+        with box.courteous:
             batch = box.backlog.take(self._clock(), BATCH)
         troubles: dict[Item, Trouble] = {}
         tried = self._put(batch, troubles)
         self._settlement.settle(batch[:tried], troubles, batch[tried:])
-        with box.lock:
+        with box.courteous:
             return box.pause()
 
     def _put_in_turn(self, batch: list[Item], troubles: dict[Item, Trouble]) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stagewire import ChunkKey, ChunkMessage, Closed
 from stagewire_chunks.context import Context
+from stagewire_chunks.courtesy import Courteous
 from stagewire_chunks.news import News
 
 _IN_FLIGHT_GRACE = 0.01
@@ -42,6 +43,7 @@ class Inbox:
 
     def __init__(self, context: Context) -> None:
         self.lock = threading.Lock()
+        self._courteous = Courteous(self.lock)
         self.stopped = False
         self.stale = 0
         self._options = context.options
@@ -112,14 +114,14 @@ class Inbox:
 
     def begin_round(self, now: float) -> tuple[list[Registration], bool]:
         """Return the registrations to visit, and whether some are new since the last round."""
-        with self.lock:
+        with self._courteous:
             self._woken = False
             fresh, self._fresh = self._fresh, False
             return self.news.choose(self._registered, now), fresh
 
     def begin_visit(self, registration: Registration, now: float) -> bool:
         """Return whether to get the registration's next chunk: it is still registered, and its window is open."""
-        with self.lock:
+        with self._courteous:
             if self.stopped or self._registered.get(registration.request) is not registration:
                 return False
             if self._is_full(registration.request):
@@ -144,7 +146,7 @@ class Inbox:
         Messages for a registration that is no longer in force are dropped (CH-10).
         """
         request = registration.request
-        with self.lock:
+        with self._courteous:
             self._visited = None
             if self._awaiting:
                 self._left.notify_all()

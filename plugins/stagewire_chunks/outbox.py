@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from stagewire_chunks.backlog import Backlog
 from stagewire_chunks.context import Context
+from stagewire_chunks.courtesy import Courteous
 from stagewire_chunks.failures import Failures
 from stagewire_chunks.room import Room
 
@@ -20,6 +21,7 @@ class Outbox:
 
     def __init__(self, context: Context) -> None:
         self.lock = threading.Lock()
+        self.courteous = Courteous(self.lock)
         self.backlog = Backlog()
         self.failures = Failures()
         self.room = Room(context.options, self.backlog)

@@ -50,7 +50,7 @@ class Settlement:
         """Settle the items that were tried, with or without trouble, and give back those that were not."""
         box = self._outbox
         failed = self.counts.failed
-        with box.lock:
+        with box.courteous:
             if box.cleared:
                 return
             if troubles:
