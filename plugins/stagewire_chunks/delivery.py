@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from stagewire import ChunkKey, ChunkMessage
@@ -89,9 +88,7 @@ class Delivery:
             return _trouble(item, use.next_id, fault_of(error), error)
         use.next_id += 1
         self._settlement.counts.puts += 1
-        if item.kind is not Kind.CHUNK:
-            self._echo(item)
-        return None
+        return None if item.kind is Kind.CHUNK else self._echo(item)
 
     def _put_together(self, batch: list[Item], troubles: dict[Item, Trouble]) -> int:
         """Put all that is to be sent in one go; returns how many were tried: up to the next use of some id.
@@ -123,7 +120,9 @@ class Delivery:
         self._settlement.counts.puts += len(parcels) - len(troubles)
         for item in sent:
             if item.kind is not Kind.CHUNK and item not in troubles:
-                self._echo(item)
+                trouble = self._echo(item)
+                if trouble is not None:
+                    troubles[item] = trouble
 
     @staticmethod
     def _take_back(
@@ -140,7 +139,7 @@ class Delivery:
                 fault = Fault.UNSURE if error is None else fault_of(error)  # it may have got past the one that failed
                 troubles[item] = _trouble(item, key.chunk, fault, error or first[use])
 
-    def _echo(self, item: Item) -> None:
+    def _echo(self, item: Item) -> Trouble | None:
         """Put a terminal that was put under the ids that follow as well, if it may be hidden under its own.
 
         A chunk whose put failed may have arrived all the same, and then hides the terminal that was put in its place:
@@ -148,11 +147,14 @@ class Delivery:
         a run, so there the terminal counts once in any case (CH-18).
         """
         use = item.use
-        if use.next_id > use.unsure_until or not self._port.keeps_runs or item.message is None:
-            return
-        with suppress(Exception):
-            for chunk in range(use.next_id, use.unsure_until + 1):
-                self._port.put(ChunkKey(use.lane.request, self._stage, chunk), item.message)
+        use.ended = True
+        while use.next_id <= use.unsure_until and self._port.keeps_runs and item.message is not None:
+            try:
+                self._port.put(ChunkKey(use.lane.request, self._stage, use.next_id), item.message)
+            except Exception as error:  # noqa: BLE001 — a foreign transport may raise anything
+                return _trouble(item, use.next_id, fault_of(error), error)
+            use.next_id += 1
+        return None
 
     def _message(self, item: Item) -> ChunkMessage | None:
         """Return what to put, or ``None`` when there is nothing to (CH-4, CH-6)."""

@@ -78,6 +78,7 @@ class Use:
         cancelled: Whether it was cancelled.
         emptied: Whether the cancel has taken the data out of its final's message; belongs to the SAVE step alone.
         unsure_until: Below this id, from ``next_id`` on, a chunk may have arrived whose put failed; the step's alone.
+        ended: Whether its terminal was put, perhaps hidden by a chunk; belongs to the SAVE step alone.
         failed: Whether it failed.
         closed: Whether its terminal was saved; a later save begins the next use.
         marker: The adapter's own CANCEL terminal, as long as the caller's final may still take its place.
@@ -89,6 +90,7 @@ class Use:
     cancelled: bool = False
     emptied: bool = False
     unsure_until: int = 0
+    ended: bool = False
     failed: bool = False
     closed: bool = False
     marker: Item | None = None

@@ -109,7 +109,7 @@ class Settlement:
             self.counts.retries += 1
             pause = self._options.pause(lane.tries, full=trouble.fault is Fault.FULL)
             self._backlog.park(lane, self._clock() + pause)
-        elif item.kind is Kind.ERROR:
+        elif item.kind is Kind.ERROR or item.use.ended:
             self._lose(item, trouble)
             return False
         else:
@@ -144,10 +144,11 @@ class Settlement:
         self.counts.failed += 1
 
     def _lose(self, item: Item, trouble: Trouble) -> None:
-        """Give up an ERROR terminal that cannot be put; the receiver's stall deadline has to end the request there."""
+        """Give up a terminal that cannot be put (again); the receiver's stall deadline has to end the request there."""
         lane = item.use.lane
-        self.counts.terminals_lost += 1
-        self._note("chunk.terminal_lost", item, trouble)
+        if not item.use.ended:
+            self.counts.terminals_lost += 1
+            self._note("chunk.terminal_lost", item, trouble)
         lane.tries = lane.faults = 0
         self._backlog.done([item])
         self._end(item)

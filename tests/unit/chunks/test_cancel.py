@@ -322,6 +322,36 @@ def test_ch18_a_chunk_that_may_have_arrived_cannot_hide_the_terminal(
     pair.assert_quiescent()
 
 
+@pytest.mark.parametrize(
+    "error", [TimeoutError("no confirm"), TransportFull("full"), Permanent("past the end")], ids=str
+)
+def test_ch18_the_echo_of_a_terminal_is_put_again_like_anything_else(
+    error: Exception, keeping_wire: KeepingWire, make_pair: MakePair
+) -> None:
+    """p1 arrived although its put failed, and so hides the final; the final is put once more, and that fails, too."""
+    wire, pair = keeping_wire, make_pair(keeping_wire)
+    left = [1]
+
+    def fail(key: ChunkKey, message: Message) -> None:
+        wire.delivers_failures = message["data"] == "p1"
+        if message["data"] == "p1":
+            raise TimeoutError("no confirm")
+        if key.chunk == 2 and left[0]:
+            left[0] -= 1
+            raise error
+
+    wire.on_put = fail
+    pair.rcv.load_async("r")
+    pair.save("r", "p0", "p1", "end", final=True)
+    pair.send()
+    pair.snd.cancel_sender("r")
+    pair.settle()
+    hopeless = isinstance(error, Permanent)  # then the final has ended the run under its own id, as far as one can tell
+    assert pair.data("r") == (["p0", "p1"] if hopeless else ["p0", "p1", None])
+    assert not pair.snd.poll_failed()
+    pair.snd.assert_quiescent()
+
+
 def test_ch18_back_pressure_leaves_no_doubt_and_so_no_second_terminal(
     keeping_wire: KeepingWire, make_pair: MakePair
 ) -> None:
