@@ -1,7 +1,7 @@
 """Snapshot isolation (CH-2): what the caller changes after `save_async` never shows.
 
-Plain data (dict, list, tuple, set, text, bytes, numbers, nested at will) is copied here, faster than `copy.deepcopy` does
-it (five times for long rows), sharing what cannot change. Everything else is left to `copy.deepcopy`, and so to the
+Plain data (dict, list, tuple, set, text, bytes, numbers, nested at will) is copied here, faster than `copy.deepcopy`
+does it (five times for long rows), sharing what cannot change. All else is left to `copy.deepcopy`, and so to the
 value's own ``__deepcopy__``. Aliases stay aliases, and cycles are fine.
 """
 
