@@ -4,9 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INPUT ?= configs/quickstart.txt
 OUTPUT ?= out
+COMPOSE := docker compose --env-file compose/.env --project-name stagewire --file compose/compose.yaml
+WITH_WORKERS := --file compose/workers.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint wheel fmt bench lock clean
+.PHONY: help demo test check lint wheel fmt bench up feed down lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -51,6 +53,19 @@ fmt: $(VENV)/.dev ## Format the sources and apply safe fixes.
 
 bench: $(VENV)/.bench ## Measure speed and memory beside named peers; prints a table of ratios.
 	@$(BIN)/python benchmarks/run.py
+
+up: ## Start RabbitMQ and Redis in containers; WORKERS=yes: the quickstart's stages as well.
+	@scripts/compose-env
+	@$(COMPOSE) $(if $(WORKERS),$(WITH_WORKERS)) up --detach --wait $(if $(WORKERS),--build)
+
+feed: ## Send INPUT through the workers that `make up WORKERS=yes` started.
+	@mkdir -p $(OUTPUT)
+	@STAGEWIRE_USER=$$(id -u) STAGEWIRE_OUTPUT=$(abspath $(OUTPUT)) \
+		$(COMPOSE) $(WITH_WORKERS) run --rm -T orchestrator < $(INPUT)
+
+down: ## Stop what `make up` started; what the volumes hold stays.
+	@scripts/compose-env
+	@$(COMPOSE) $(WITH_WORKERS) down
 
 lock: $(VENV)/.dev ## Renew requirements/dev.lock from the bounds in pyproject.toml.
 	@$(BIN)/python scripts/lock.py
