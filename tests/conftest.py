@@ -86,10 +86,16 @@ def amqp_url(rabbitmq_node: PrivateRabbitMQ | None, foreign_amqp_url: str | None
 
 
 @pytest.fixture
-def mortal_rabbitmq() -> Iterator[PrivateRabbitMQ]:
+def broker_settings() -> tuple[str, ...]:
+    """Further lines of `mortal_rabbitmq`'s configuration; a test's parameter of this name takes its place."""
+    return ()
+
+
+@pytest.fixture
+def mortal_rabbitmq(broker_settings: tuple[str, ...]) -> Iterator[PrivateRabbitMQ]:
     """A RabbitMQ node of the test's own, to be killed."""
     try:
-        with PrivateRabbitMQ() as node:
+        with PrivateRabbitMQ(*broker_settings) as node:
             yield node
     except ServiceUnavailable as unavailable:
         missing(str(unavailable))

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from stagewire.testing.services import PrivateRabbitMQ
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMPOSE = ROOT / "compose"
 FILES = ("compose.yaml", "workers.yaml")
@@ -106,3 +108,15 @@ def test_without_passwords_compose_says_where_they_come_from(tmp_path: Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     assert done.returncode != 0
     assert "run make up" in done.stderr
+
+
+def shipped_settings() -> tuple[str, ...]:
+    lines = (COMPOSE / "rabbitmq.conf").read_text().splitlines()
+    return tuple(line for line in lines if not line.startswith("#"))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("broker_settings", [shipped_settings()], ids=["shipped"])
+def test_a_broker_takes_its_settings(mortal_rabbitmq: PrivateRabbitMQ, broker_settings: tuple[str, ...]) -> None:
+    assert len(broker_settings) == 3
+    assert mortal_rabbitmq.api("GET", "overview")["node"] == mortal_rabbitmq.node
