@@ -10,7 +10,7 @@ COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir --no-index --find-links /wheels "stagewire[rabbitmq,redis,metrics]" && rm -r /wheels
 COPY configs /configs
 USER stagewire
-WORKDIR /home/stagewire
+WORKDIR /srv
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["stagewire"]
 CMD ["--help"]

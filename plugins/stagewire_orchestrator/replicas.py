@@ -145,7 +145,7 @@ def _replicas(stage: StageId, clients: StageClient | Sequence[StageClient]) -> l
     if not each:
         raise ValueError(f"stage {stage!r} has no client: give it one, or a list of replicas")
     for client in each:
-        if not isinstance(client, StageClient):
+        if not all(callable(getattr(client, method, None)) for method in ("submit", "get_output")):
             raise TypeError(f"the client of stage {stage!r} needs the methods submit and get_output: {client!r}")
     return [Replica(stage, number, client) for number, client in enumerate(each)]
 

@@ -46,8 +46,8 @@ SYNTAX = {
     ),
     "unknown tag handle": ("a: !x!y z\n", "a.yaml:1:4: syntax error: found undefined tag handle '!x!'"),
     "scanner crash": (
-        'a: 1\nb: "\\U99999999"\n',
-        "a.yaml:2:1: syntax error after this place: Python int too large to convert to C int",
+        'a: 1\nb: "\\U00110000"\n',
+        "a.yaml:2:1: syntax error after this place: chr() arg not in range(0x110000)",
     ),
     "control character": (
         "a: 1\r\nb: \x07\n",
