@@ -109,7 +109,10 @@ class ChunkAdapter:
         self._sender.cancel(req)
 
     def wait_for_room(self, req: str, timeout: float) -> bool:
-        """Block until a chunk of the request would be admitted; false after ``timeout`` seconds or a stop (CH-19)."""
+        """Block until a chunk of the request would be admitted; false after ``timeout`` seconds or a stop (CH-19).
+
+        After a refusal that is a chunk as large as the one that was refused.
+        """
         return self._outbox.wait_for_room(req, timeout)
 
     def poll_failed(self) -> dict[str, Exception]:

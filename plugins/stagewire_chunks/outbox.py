@@ -65,7 +65,7 @@ class Outbox:
                 self._sleeping = False
 
     def wait_for_room(self, request: str, timeout: float) -> bool:
-        """Wait until a chunk of the request fits; returns whether it does."""
+        """Wait until a chunk of the request fits, one as large as was refused last; returns whether it does."""
         return self._wait(lambda: self.closed or self.room.has_room(request), timeout) and not self.closed
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ class Room:
         self._chunks, self._bytes = options.queue_chunks, int(options.queue_bytes)
         self._lane_chunks, self._lane_bytes = options.request_chunks, int(options.request_bytes)
         self._backlog = backlog
-        self._refused: dict[str, None] = {}
+        self._refused: dict[str, int] = {}  # the size that did not fit
 
     def __len__(self) -> int:
         """How many requests were refused and have not been told of room since."""
@@ -30,12 +30,12 @@ class Room:
         """Raise `TransportFull` when a chunk of ``size`` bytes does not fit now; names the bound."""
         bound = self._bound(lane, size)
         if bound is not None:
-            self._refused[request] = None
+            self._refused[request] = size
             raise TransportFull(f"no room for another chunk of request {request!r}: {bound}; {_REMEDY}")
 
     def has_room(self, request: str) -> bool:
-        """Return whether a small chunk of the request fits now."""
-        return self._bound(self._backlog.lanes.get(request), 0) is None
+        """Return whether the chunk fits now that was refused last; a small one where none was."""
+        return self._bound(self._backlog.lanes.get(request), self._refused.get(request, 0)) is None
 
     def take_freed(self) -> list[str]:
         """Return the requests that were refused and have room again, each once."""

@@ -147,14 +147,14 @@ class RedisKV:
                 return RedisHolder(joined)
             tried = parts  # deleted or replaced while it was read: look again
 
-    async def _join(self, parts: list[bytes]) -> bytearray | None:
-        joined = bytearray()
+    async def _join(self, parts: list[bytes]) -> bytes | None:
+        pieces: list[bytes] = []
         for part in parts:
             piece = await self._server.command("GET", part)
             if piece is None:
                 return None
-            joined += piece
-        return joined
+            pieces.append(piece)
+        return b"".join(pieces)
 
     async def delete(self, key: str) -> bool:
         """Remove the key; returns whether there was one."""

@@ -74,7 +74,7 @@ class RedisKVOptions(RedisOptions):
         description="From this size on a reference to the store is sent instead of the payload.",
     )
     part_bytes: ByteSize = Field(
-        ByteSize(8 * 1024 * 1024),
+        ByteSize(16 * 1024 * 1024),
         ge=1024 * 1024,
         le=64 * 1024 * 1024,
         description="Larger values are stored in parts of this size: one large command blocks the server for all.",

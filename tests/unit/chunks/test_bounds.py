@@ -88,6 +88,21 @@ def test_ch19_on_room_tells_the_refused_once_there_is_room(wire: Wire, make_pair
     assert told == ["a", "b"]
 
 
+def test_ch19_room_is_room_for_what_was_refused(wire: Wire, make_adapter: Make) -> None:
+    told: list[str] = []
+    options = ChunkOptions.model_validate({"request_bytes": 1_000})
+    snd = make_adapter(wire, 0, options=options, on_room=told.append, threads=False)
+    for _ in range(3):
+        snd.save_async("r", b"x" * 240, False)
+    with pytest.raises(TransportFull):
+        snd.save_async("r", b"y" * 500, False)
+    assert not snd.wait_for_room("r", 0.0)
+    snd.step_save()
+    assert snd.wait_for_room("r", 0.0)
+    assert told == ["r"]
+    snd.save_async("r", b"y" * 500, False)
+
+
 def test_ch19_on_room_may_save_again(wire: Wire, make_pair: MakePair) -> None:
     pair: Pair = make_pair(wire, queue_chunks=1, on_room=lambda request: pair.save(request, "again"))
     pair.save("a", 1)
