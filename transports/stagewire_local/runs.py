@@ -93,6 +93,11 @@ class Stream:
         """Whether only the memory of it is left: all was put and taken, or nobody wants the rest."""
         return self.gone is not None or (not self.count and self.writing.written)
 
+    def expects(self, chunk: int) -> bool:
+        """Whether a chunk is the very next one of the run that is being put: new without a further look."""
+        run = self.writing
+        return chunk == run.next and run.final is None and self.gone is None
+
     def judge(self, chunk: int, message: ChunkMessage) -> Verdict:
         """Say what a put is: a new chunk, a repeat, or the rest of a run that was given up.
 

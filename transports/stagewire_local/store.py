@@ -13,10 +13,20 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from stagewire import ChunkKey, ChunkLink, ChunkMessage, Clock, Closed, Permanent, StageId, TransportFull
+from stagewire import (
+    ChunkKey,
+    ChunkLink,
+    ChunkMessage,
+    Clock,
+    Closed,
+    Permanent,
+    StageId,
+    TransportError,
+    TransportFull,
+)
 from stagewire.codec import weigh
 from stagewire_local.counters import Counters
 from stagewire_local.options import LocalOptions
@@ -84,6 +94,30 @@ class ChunkStore:
         finally:
             if self._expiries:
                 self._report()
+
+    def put_many(self, path: Path, items: Iterable[tuple[ChunkKey, ChunkMessage]]) -> list[Exception | None]:
+        """Keep several chunks; returns why not for those that were refused.
+
+        Once one of a request was refused its later ones are, too: they would only overtake it.
+        """
+        weighed = [(key, message, weigh(message["data"])) for key, message in items]
+        results: list[Exception | None] = []
+        refused: dict[str, Exception] = {}
+        try:
+            with self._lock:
+                now = self._enter()
+                for key, message, size in weighed:
+                    error = refused.get(key.request) if refused else None
+                    if error is None:
+                        try:
+                            self._put(path, key, Item(message, size, now))
+                        except TransportError as raised:
+                            error = refused[key.request] = raised
+                    results.append(error)
+        finally:
+            if self._expiries:
+                self._report()
+        return results
 
     def get(self, path: Path, key: ChunkKey) -> ChunkMessage | None:
         """Take one chunk out."""
@@ -164,6 +198,9 @@ class ChunkStore:
         stream = path.streams.get(place)
         if stream is None or item.put_at - stream.seen_at >= self._expires:
             stream = self._find(path, place, key.chunk, item)
+        elif stream.count and stream.expects(key.chunk) and self._fits(stream, item.size):
+            self._keep(path, place, stream, key.chunk, item)
+            return
         verdict = stream.judge(key.chunk, item.message)
         if verdict is Verdict.NEW:
             self._admit(path, place, stream, key.chunk, item.size)
@@ -193,6 +230,12 @@ class ChunkStore:
         allowed = min(self._request_bytes, self._total_bytes - self._used)
         if stream.count and stream.bytes + size > allowed:
             raise self._full(path, place, stream, f"request_bytes and what is free of total_bytes allow no {size} more")
+
+    def _fits(self, stream: Stream, size: int) -> bool:
+        """Whether there is room without a further look."""
+        held = stream.bytes + size
+        room = min(self._request_bytes, self._total_bytes - self._used)
+        return stream.count < self._max_chunks and held <= room
 
     def _keep(self, path: Path, place: Place, stream: Stream, chunk: int, item: Item) -> None:
         if not stream.count:
