@@ -93,10 +93,22 @@ class Stream:
         """Whether only the memory of it is left: all was put and taken, or nobody wants the rest."""
         return self.gone is not None or (not self.count and self.writing.written)
 
-    def expects(self, chunk: int) -> bool:
-        """Whether a chunk is the very next one of the run that is being put: new without a further look."""
-        run = self.writing
-        return chunk == run.next and run.final is None and self.gone is None
+    def goes_on(self, chunk: int, item: Item, chunks: int, room: int) -> bool:
+        """Keep a chunk that plainly goes on with the run, within bounds; returns whether it was, the rest is judged.
+
+        That is the very next one of the run that is being put, not its final, and none of later ids is here.
+        """
+        run, held = self.writing, self.bytes + item.size
+        if chunk != run.next or item.message["finished"] or self.count >= chunks or held > room:
+            return False
+        if run.final is not None or run.early or self.gone is not None:
+            return False
+        run.held[chunk] = item
+        run.next = chunk + 1
+        self.count += 1
+        self.bytes = held
+        self.seen_at = item.put_at
+        return True
 
     def judge(self, chunk: int, message: ChunkMessage) -> Verdict:
         """Say what a put is: a new chunk, a repeat, or the rest of a run that was given up.

@@ -198,9 +198,11 @@ class ChunkStore:
         stream = path.streams.get(place)
         if stream is None or item.put_at - stream.seen_at >= self._expires:
             stream = self._find(path, place, key.chunk, item)
-        elif stream.count and stream.expects(key.chunk) and self._fits(stream, item.size):
-            self._keep(path, place, stream, key.chunk, item)
-            return
+        else:
+            room = min(self._request_bytes, self._total_bytes - self._used)
+            if stream.goes_on(key.chunk, item, self._max_chunks, room):
+                self._count(path.counters, item.size)
+                return
         verdict = stream.judge(key.chunk, item.message)
         if verdict is Verdict.NEW:
             self._admit(path, place, stream, key.chunk, item.size)
@@ -231,21 +233,17 @@ class ChunkStore:
         if stream.count and stream.bytes + size > allowed:
             raise self._full(path, place, stream, f"request_bytes and what is free of total_bytes allow no {size} more")
 
-    def _fits(self, stream: Stream, size: int) -> bool:
-        """Whether there is room without a further look."""
-        held = stream.bytes + size
-        room = min(self._request_bytes, self._total_bytes - self._used)
-        return stream.count < self._max_chunks and held <= room
-
     def _keep(self, path: Path, place: Place, stream: Stream, chunk: int, item: Item) -> None:
         if not stream.count:
             self._enlist(path, place, stream)
         stream.store(chunk, item)
         stream.seen_at = item.put_at
-        self._used += item.size
-        counters = path.counters
+        self._count(path.counters, item.size)
+
+    def _count(self, counters: Counters, size: int) -> None:
+        self._used += size
         counters.puts += 1
-        counters.bytes += item.size
+        counters.bytes += size
 
     def _enlist(self, path: Path, place: Place, stream: Stream) -> None:
         """Make sure that a stream which is about to hold something is among the live ones."""
