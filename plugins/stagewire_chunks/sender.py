@@ -25,7 +25,10 @@ class Sender:
 
     def save(self, request: str, payload: Any, *, is_final: bool) -> None:
         """Enqueue one chunk. See `ChunkAdapter.save_async`."""
-        copied = _copy(request, payload)
+        try:
+            copied = snapshot(payload)
+        except Exception as error:
+            raise _uncopied(request, error) from error
         size = weigh(copied)
         box = self._outbox
         with box.lock:
@@ -102,11 +105,8 @@ class Sender:
             self._backlog.empty(final)
 
 
-def _copy(request: str, payload: Any) -> Any:
-    try:
-        return snapshot(payload)
-    except Exception as error:
-        raise CodecError(
-            f"the payload of request {request!r} cannot be copied ({describe(error)}): save plain data,"
-            " or give the object away with HandOver(value)"
-        ) from error
+def _uncopied(request: str, error: Exception) -> CodecError:
+    return CodecError(
+        f"the payload of request {request!r} cannot be copied ({describe(error)}): save plain data,"
+        " or give the object away with HandOver(value)"
+    )

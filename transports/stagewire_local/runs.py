@@ -143,6 +143,7 @@ class Stream:
         self.writing.add(chunk, item)
         self.count += 1
         self.bytes += item.size
+        self.seen_at = item.put_at
 
     def _begin(self) -> None:
         self.writing = Run()
@@ -158,20 +159,30 @@ class Stream:
         item = run.held.pop(chunk, None)
         if item is None:
             return None
-        self.count -= 1
-        self.bytes -= item.size
-        if self.later and not run.held and run.written:
-            self.reading = self.later.popleft()
+        self._took(run, 1, item.size)
         return item
 
     def take_many(self, chunk: int, limit: int) -> list[Item]:
         """Take a chunk and those right after it, up to the final one."""
-        items: list[Item] = []
-        while len(items) < limit and (item := self.take(chunk + len(items))) is not None:
+        run, items, size = self.reading, list[Item](), 0
+        pop = run.held.pop
+        for number in range(chunk, chunk + limit):
+            item = pop(number, None)
+            if item is None:
+                break
             items.append(item)
+            size += item.size
             if item.message["finished"]:
                 break
+        self._took(run, len(items), size)
         return items
+
+    def _took(self, run: Run, count: int, size: int) -> None:
+        """Account for what was taken out of the oldest run; its successor is read when nothing is left of it."""
+        self.count -= count
+        self.bytes -= size
+        if self.later and not run.held and run.written:
+            self.reading = self.later.popleft()
 
     def give_up(self, reason: str) -> None:
         """Drop what is in store; the rest of a run that is still being put will not be wanted."""
