@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from typing import NamedTuple
 
 from stagewire import ChunkMessage, Permanent
 
@@ -17,12 +16,8 @@ SMALL = 4_096
 """Up to this weight the message of a run that has only one is remembered after it was taken, to know a repeat of it."""
 
 
-class Item(NamedTuple):
-    """One chunk in store."""
-
-    message: ChunkMessage
-    size: int
-    put_at: float
+Item = tuple[ChunkMessage, int, float]
+"""One chunk in store: the message, its weight, when it was put. A plain tuple: one is made for every chunk."""
 
 
 class Verdict(Enum):
@@ -59,7 +54,7 @@ class Run:
         if chunk:
             return True
         held = self.held.get(0)
-        return message is self.only or (held is not None and held.message is message)
+        return message is self.only or (held is not None and held[0] is message)
 
     def add(self, chunk: int, item: Item) -> None:
         self.held[chunk] = item
@@ -70,9 +65,10 @@ class Run:
                 self.next += 1
         else:
             self.early.add(chunk)
-        if item.message["finished"]:
+        message, size, _ = item
+        if message["finished"]:
             self.final = chunk
-            self.only = item.message if chunk == 0 and item.size <= SMALL else None
+            self.only = message if chunk == 0 and size <= SMALL else None
 
 
 class Stream:
@@ -98,8 +94,9 @@ class Stream:
 
         That is the very next one of the run that is being put, not its final, and none of later ids is here.
         """
-        run, held = self.writing, self.bytes + item.size
-        if chunk != run.next or item.message["finished"] or self.count >= chunks or held > room:
+        message, size, put_at = item
+        run, held = self.writing, self.bytes + size
+        if chunk != run.next or message["finished"] or self.count >= chunks or held > room:
             return False
         if run.final is not None or run.early or self.gone is not None:
             return False
@@ -107,7 +104,7 @@ class Stream:
         run.next = chunk + 1
         self.count += 1
         self.bytes = held
-        self.seen_at = item.put_at
+        self.seen_at = put_at
         return True
 
     def judge(self, chunk: int, message: ChunkMessage) -> Verdict:
@@ -142,8 +139,8 @@ class Stream:
             self._begin()
         self.writing.add(chunk, item)
         self.count += 1
-        self.bytes += item.size
-        self.seen_at = item.put_at
+        self.bytes += item[1]
+        self.seen_at = item[2]
 
     def _begin(self) -> None:
         self.writing = Run()
@@ -159,7 +156,7 @@ class Stream:
         item = run.held.pop(chunk, None)
         if item is None:
             return None
-        self._took(run, 1, item.size)
+        self._took(run, 1, item[1])
         return item
 
     def take_many(self, chunk: int, limit: int) -> list[Item]:
@@ -171,8 +168,8 @@ class Stream:
             if item is None:
                 break
             items.append(item)
-            size += item.size
-            if item.message["finished"]:
+            size += item[1]
+            if item[0]["finished"]:
                 break
         self._took(run, len(items), size)
         return items

@@ -90,7 +90,7 @@ class ChunkStore:
         size = weigh(message["data"])
         try:
             with self._lock:
-                self._put(path, key, Item(message, size, self._enter()))
+                self._put(path, key, (message, size, self._enter()))
         finally:
             if self._expiries:
                 self._report()
@@ -110,7 +110,7 @@ class ChunkStore:
                     error = refused.get(key.request) if refused else None
                     if error is None:
                         try:
-                            self._put(path, key, Item(message, size, now))
+                            self._put(path, key, (message, size, now))
                         except TransportError as raised:
                             error = refused[key.request] = raised
                     results.append(error)
@@ -130,7 +130,7 @@ class ChunkStore:
                 if stream is None or item is None:
                     return None
                 self._hand_out(path, place, stream, (item,), now)
-                return item.message
+                return item[0]
         finally:
             if self._expiries:
                 self._report()
@@ -145,7 +145,7 @@ class ChunkStore:
                 items = [] if stream is None else stream.take_many(key.chunk, limit)
                 if stream is not None and items:
                     self._hand_out(path, place, stream, items, now)
-                return [item.message for item in items]
+                return [message for message, _, _ in items]
         finally:
             if self._expiries:
                 self._report()
@@ -194,11 +194,12 @@ class ChunkStore:
         return stream
 
     def _put(self, path: Path, key: ChunkKey, item: Item) -> None:
-        place, size = (key.request, key.stage), item.size
+        place = (key.request, key.stage)
+        _, size, put_at = item
         stream = path.streams.get(place)
         if not (
             stream is not None
-            and item.put_at - stream.seen_at < self._expires
+            and put_at - stream.seen_at < self._expires
             and self._used + stream.bytes + size <= self._total_bytes
             and stream.goes_on(key.chunk, item, self._max_chunks, self._request_bytes)
         ) and not self._put_judged(path, place, key.chunk, item):
@@ -210,10 +211,11 @@ class ChunkStore:
 
     def _put_judged(self, path: Path, place: Place, chunk: int, item: Item) -> bool:
         """Put a chunk that has to be looked at closely; returns whether it was kept, not dropped."""
-        stream = self._find(path, place, chunk, item)
-        verdict = stream.judge(chunk, item.message)
+        message, size, put_at = item
+        stream = self._find(path, place, chunk, put_at)
+        verdict = stream.judge(chunk, message)
         if verdict is Verdict.NEW:
-            self._admit(path, place, stream, chunk, item.size)
+            self._admit(path, place, stream, chunk, size)
             if not stream.count:
                 self._enlist(path, place, stream)
             stream.store(chunk, item)
@@ -221,16 +223,16 @@ class ChunkStore:
         if verdict is Verdict.REPEAT:
             path.counters.duplicates += 1
         else:
-            self._refuse(path, place, stream, chunk, item.message)
+            self._refuse(path, place, stream, chunk, message)
         return False
 
-    def _find(self, path: Path, place: Place, chunk: int, item: Item) -> Stream:
-        """Return the stream of a request, a new one if there is none or it was silent for so long that it expires now."""
+    def _find(self, path: Path, place: Place, chunk: int, now: float) -> Stream:
+        """Return the stream of a request, a new one if there is none or it was silent for too long and expires now."""
         stream = path.streams.get(place)
-        if stream is not None and item.put_at - stream.seen_at >= self._expires and self._expire(path, place, stream):
+        if stream is not None and now - stream.seen_at >= self._expires and self._expire(path, place, stream):
             stream = path.streams.get(place)
         # A chunk that is far in belongs to a run whose beginning was taken and forgotten: it goes on from there.
-        return stream or Stream(chunk if chunk >= self._max_chunks else 0, item.put_at)
+        return stream or Stream(chunk if chunk >= self._max_chunks else 0, now)
 
     def _admit(self, path: Path, place: Place, stream: Stream, chunk: int, size: int) -> None:
         """Raise when there is no room for a chunk, or never will be."""
