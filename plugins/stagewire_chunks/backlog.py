@@ -13,7 +13,7 @@ import itertools
 from collections import deque
 from collections.abc import Collection
 
-from stagewire_chunks.lanes import NOT_READY, Item, Kind, Lane, Use
+from stagewire_chunks.lanes import CANCEL, CHUNK, NOT_READY, Item, Lane, Use
 
 
 class Backlog:
@@ -66,7 +66,7 @@ class Backlog:
             if turn != lane.turn or not lane.items:
                 heapq.heappop(ready)  # it was parked, given back to or emptied meanwhile
                 lane.turn = NOT_READY if turn == lane.turn else lane.turn
-            elif lane.items[0].kind is Kind.CANCEL and lane.items[0].use.linger > now:
+            elif lane.items[0].kind is CANCEL and lane.items[0].use.linger > now:
                 self.park(lane, lane.items[0].use.linger)
             else:
                 self._take_row(lane, taken, limit)
@@ -82,11 +82,13 @@ class Backlog:
 
     def done(self, items: Collection[Item]) -> None:
         """Account for items that were taken and need no further attempt."""
+        total = 0
         for item in items:
             lane, size = item.use.lane, item.size
             lane.chunks -= 1
             lane.bytes -= size
-            self.bytes -= size
+            total += size
+        self.bytes -= total
         self.chunks -= len(items)
 
     def park(self, lane: Lane, due: float) -> None:
@@ -137,7 +139,7 @@ class Backlog:
         while items and len(taken) < limit:
             item = items[0]
             number += 1
-            if item.number != number or item.kind is Kind.CANCEL:
+            if item.number != number or item.kind is CANCEL:
                 break
             taken.append(items.popleft())
         if items:
@@ -156,4 +158,4 @@ class Backlog:
 
 def waiting_chunks(use: Use) -> list[Item]:
     """Return the items of a use that a cancel drops: its chunks."""
-    return [item for item in use.lane.items if item.use is use and item.kind is Kind.CHUNK]
+    return [item for item in use.lane.items if item.use is use and item.kind is CHUNK]

@@ -10,7 +10,7 @@ from typing import Any
 
 from stagewire import ChunkKey, ChunkMessage
 from stagewire_chunks.context import Context
-from stagewire_chunks.lanes import Item, Kind, Lane, Use
+from stagewire_chunks.lanes import CANCEL, CHUNK, FINAL, Item, Lane, Use
 from stagewire_chunks.messages import Fault, Trouble, cancel_message, chunk_message, error_message, fault_of
 from stagewire_chunks.outbox import Outbox
 from stagewire_chunks.port import Parcel
@@ -88,7 +88,7 @@ class Delivery:
             return _trouble(item, use.next_id, fault_of(error), error)
         use.next_id += 1
         self._settlement.counts.puts += 1
-        return None if item.kind is Kind.CHUNK else self._echo(item)
+        return None if item.kind is CHUNK else self._echo(item)
 
     def _put_together(self, batch: list[Item], troubles: dict[Item, Trouble]) -> int:
         """Put all that is to be sent in one go; returns how many were tried: up to the next use of some id.
@@ -98,16 +98,17 @@ class Delivery:
         uses: dict[Lane, Use] = {}
         sent: list[Item] = []
         parcels: list[Parcel] = []
-        tried = 0
+        tried, stage, message_of = 0, self._stage, self._message
         for item in batch:
             use = item.use
-            if uses.setdefault(use.lane, use) is not use:
+            lane = use.lane
+            if uses.setdefault(lane, use) is not use:
                 break
             tried += 1
-            message = self._message(item)
+            message = message_of(item)
             if message is not None:
                 sent.append(item)
-                parcels.append((ChunkKey(use.lane.request, self._stage, use.next_id), message))
+                parcels.append((ChunkKey(lane.request, stage, use.next_id), message))
                 use.next_id += 1
         if parcels:
             self._put_parcels(sent, parcels, troubles)
@@ -119,7 +120,7 @@ class Delivery:
             self._take_back(sent, parcels, errors, troubles)
         self._settlement.counts.puts += len(parcels) - len(troubles)
         for item in sent:
-            if item.kind is not Kind.CHUNK and item not in troubles:
+            if item.kind is not CHUNK and item not in troubles:
                 trouble = self._echo(item)
                 if trouble is not None:
                     troubles[item] = trouble
@@ -129,15 +130,18 @@ class Delivery:
         sent: list[Item], parcels: list[Parcel], errors: Sequence[Exception | None], troubles: dict[Item, Trouble]
     ) -> None:
         """Return to the id that was not put; whatever of its use came after is to be put again, in order (CH-3)."""
-        first: dict[Use, Exception] = {}
+        first: dict[Use, Trouble] = {}
         for item, (key, _), error in zip(sent, parcels, errors, strict=True):
-            use = item.use
-            if error is not None and use not in first:
-                first[use] = error
-                use.next_id = key.chunk
-            if use in first:
+            before = first.get(item.use)
+            if before is None:
+                if error is not None:
+                    first[item.use] = troubles[item] = _trouble(item, key.chunk, fault_of(error), error)
+                    item.use.next_id = key.chunk
+            elif error is before.error and before.fault is not Fault.UNSURE:
+                troubles[item] = before
+            else:
                 fault = Fault.UNSURE if error is None else fault_of(error)  # it may have got past the one that failed
-                troubles[item] = _trouble(item, key.chunk, fault, error or first[use])
+                troubles[item] = _trouble(item, key.chunk, fault, error or before.error)
 
     def _echo(self, item: Item) -> Trouble | None:
         """Put a terminal that was put under the ids that follow as well, if it may be hidden under its own.
@@ -158,17 +162,17 @@ class Delivery:
 
     def _message(self, item: Item) -> ChunkMessage | None:
         """Return what to put, or ``None`` when there is nothing to (CH-4, CH-6)."""
-        if item.kind is Kind.CHUNK:
+        if item.kind is CHUNK:
             if item.use.cancelled:
                 return None
             if item.message is None:
                 data = item.payload if self._build is None else self._build(item.payload)
                 item.message = None if data is None else {"data": data, "finished": False}
                 item.payload = None
-        elif item.kind is Kind.FINAL:
+        elif item.kind is FINAL:
             item.message = self._final(item)
         elif item.message is None:
-            item.message = cancel_message() if item.kind is Kind.CANCEL else error_message(item.payload)
+            item.message = cancel_message() if item.kind is CANCEL else error_message(item.payload)
         return item.message
 
     def _final(self, item: Item) -> ChunkMessage:
@@ -189,6 +193,6 @@ def _trouble(item: Item, chunk: int, fault: Fault, error: Exception) -> Trouble:
     """Return a put's trouble, noting that the item may have arrived under the id."""
     if fault is Fault.UNSURE:
         item.unsure_at = chunk
-        if item.kind is Kind.CHUNK:
+        if item.kind is CHUNK:
             item.use.unsure_until = max(item.use.unsure_until, chunk + 1)
     return Trouble(fault, error, "put failed")

@@ -28,6 +28,10 @@ class Kind(Enum):
     """The adapter's terminal for a use that failed."""
 
 
+CHUNK, FINAL, CANCEL, ERROR = Kind
+"""The kinds by themselves: to look one up in its class takes longer than all else that is decided about a chunk."""
+
+
 class Item:
     """One chunk or terminal that waits to be put. Written out, for one is made at every save: it takes half the time.
 
@@ -56,8 +60,8 @@ class Item:
     def wanted(self) -> bool:
         """Whether it is still to be put: of a cancelled use the terminal is (CH-6), of a failed one the ERROR."""
         if self.use.failed:
-            return self.kind is Kind.ERROR
-        return not self.use.cancelled or self.kind is not Kind.CHUNK
+            return self.kind is ERROR
+        return not self.use.cancelled or self.kind is not CHUNK
 
     @property
     def may_be_whole(self) -> bool:
@@ -65,7 +69,7 @@ class Item:
 
         A transport that keeps runs then knows a repeat by the message object: another one would begin the next run.
         """
-        return self.unsure_at == 0 and self.kind is not Kind.CHUNK and self.use.next_id == 0
+        return self.unsure_at == 0 and self.kind is not CHUNK and self.use.next_id == 0
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,7 @@ from stagewire import Closed, CodecError, describe
 from stagewire.codec import weigh
 from stagewire_chunks.backlog import waiting_chunks
 from stagewire_chunks.context import Context
-from stagewire_chunks.lanes import Item, Kind, Lane, Use
+from stagewire_chunks.lanes import CANCEL, CHUNK, FINAL, Item, Lane, Use
 from stagewire_chunks.outbox import Outbox
 from stagewire_chunks.snapshot import snapshot
 
@@ -25,7 +25,10 @@ class Sender:
 
     def save(self, request: str, payload: Any, *, is_final: bool) -> None:
         """Enqueue one chunk. See `ChunkAdapter.save_async`."""
-        copied = _copy(request, payload)
+        try:
+            copied = snapshot(payload)
+        except Exception as error:
+            raise _uncopied(request, error) from error
         size = weigh(copied)
         box = self._outbox
         with box.lock:
@@ -43,7 +46,7 @@ class Sender:
             if use is None or begins:
                 use = self._begin(request)
             use.closed = is_final
-            if self._backlog.add(Item(use, copied, size, Kind.FINAL if is_final else Kind.CHUNK)):
+            if self._backlog.add(Item(use, copied, size, FINAL if is_final else CHUNK)):
                 box.wake()
 
     def cancel(self, request: str) -> None:
@@ -81,7 +84,7 @@ class Sender:
             return False
         use.marker = None
         if marker in lane.items:
-            marker.kind = Kind.FINAL if is_final else Kind.CANCEL
+            marker.kind = FINAL if is_final else CANCEL
             use.linger = 0.0
             if not is_final and not self._keeps_runs:
                 self._backlog.drop([marker], lane)
@@ -92,7 +95,7 @@ class Sender:
     def _mark_end(self, use: Use) -> None:
         use.closed = True
         use.linger = self._clock() + self._linger
-        use.marker = Item(use, None, 0, Kind.CANCEL)
+        use.marker = Item(use, None, 0, CANCEL)
         self._backlog.add(use.marker)
 
     def _empty_final(self, lane: Lane) -> None:
@@ -102,11 +105,8 @@ class Sender:
             self._backlog.empty(final)
 
 
-def _copy(request: str, payload: Any) -> Any:
-    try:
-        return snapshot(payload)
-    except Exception as error:
-        raise CodecError(
-            f"the payload of request {request!r} cannot be copied ({describe(error)}): save plain data,"
-            " or give the object away with HandOver(value)"
-        ) from error
+def _uncopied(request: str, error: Exception) -> CodecError:
+    return CodecError(
+        f"the payload of request {request!r} cannot be copied ({describe(error)}): save plain data,"
+        " or give the object away with HandOver(value)"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from stagewire import RequestFailed, describe
 from stagewire_chunks.context import Context
-from stagewire_chunks.lanes import Item, Kind, Lane
+from stagewire_chunks.lanes import CHUNK, ERROR, Item, Lane
 from stagewire_chunks.messages import Fault, Trouble, drop_traces
 from stagewire_chunks.outbox import Outbox
 
@@ -81,7 +81,7 @@ class Settlement:
             lane = item.use.lane
             if lane.tries:
                 lane.tries = lane.faults = 0
-            if item.kind is not Kind.CHUNK or lane.use is None:
+            if item.kind is not CHUNK or lane.use is None:
                 self._end(item)
 
     def _give_back(self, items: list[Item]) -> None:
@@ -96,7 +96,7 @@ class Settlement:
     def _end(self, item: Item) -> None:
         """End what ends with an item that is done: its use with a terminal, its lane with the last one."""
         lane = item.use.lane
-        if item.kind is not Kind.CHUNK and lane.use is item.use:
+        if item.kind is not CHUNK and lane.use is item.use:
             lane.use = None
         self._backlog.retire(lane)
 
@@ -109,7 +109,7 @@ class Settlement:
             self.counts.retries += 1
             pause = self._options.pause(lane.tries, full=trouble.fault is Fault.FULL)
             self._backlog.park(lane, self._clock() + pause)
-        elif item.kind is Kind.ERROR or item.use.ended:
+        elif item.kind is ERROR or item.use.ended:
             self._lose(item, trouble)
             return False
         else:
@@ -139,7 +139,7 @@ class Settlement:
         self._backlog.empty(item)
         if not (item.may_be_whole and self._keeps_runs):
             item.message, item.unsure_at = None, None
-        item.kind, item.payload = Kind.ERROR, str(error)
+        item.kind, item.payload = ERROR, str(error)
         lane.tries = lane.faults = 0
         self.counts.failed += 1
 

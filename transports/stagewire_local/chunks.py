@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from stagewire import ChunkKey, ChunkLink, ChunkMessage, Closed, Permanent, TransportError
+from stagewire import ChunkKey, ChunkLink, ChunkMessage, Closed, Permanent
 from stagewire_local.paths import Path, WakeUp
 from stagewire_local.store import ChunkStore
 
@@ -30,15 +30,15 @@ class LocalChunks:
             raise self._misuse("put to")
         self._store.put(self._path, key, message)
         if self._path.hints:
-            self._path.wake()
+            self._path.wake((key.request,))
 
-    def put_many(self, items: Iterable[tuple[ChunkKey, ChunkMessage]]) -> list[Exception | None]:
-        """Hand several chunks over in order, each by itself, with one wake-up; returns one result each (TR-9)."""
+    def put_many(self, items: Sequence[tuple[ChunkKey, ChunkMessage]]) -> list[Exception | None]:
+        """Hand several chunks over in order, with one wake-up; returns one result each (TR-9)."""
         if not self._may_put:
             raise self._misuse("put to")
-        results = [self._try(key, message) for key, message in items]
+        results = self._store.put_many(self._path, items)
         if self._path.hints and None in results:
-            self._path.wake()
+            self._path.wake({key.request for key, _ in items})
         return results
 
     def get(self, key: ChunkKey) -> ChunkMessage | None:
@@ -69,13 +69,6 @@ class LocalChunks:
         self._closed = True
         self._may_put = self._may_get = False
         self._path.set_hint(self, None)
-
-    def _try(self, key: ChunkKey, message: ChunkMessage) -> Exception | None:
-        try:
-            self._store.put(self._path, key, message)
-        except TransportError as error:
-            return error
-        return None
 
     def _misuse(self, verb: str) -> Closed | Permanent:
         if self._closed:

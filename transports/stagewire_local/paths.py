@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from stagewire import ChunkLink, StageId, describe, emit
@@ -12,7 +12,7 @@ from stagewire_local.runs import Stream
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-WakeUp = Callable[[], None]
+WakeUp = Callable[..., None]
 
 MakeLog = Callable[[], "FilteringBoundLogger"]
 """Returns the logger; asked only when there is something to report."""
@@ -48,10 +48,13 @@ class Path:
         others = {key: value for key, value in self.hints.items() if key is not owner}
         self.hints = others if callback is None else {**others, owner: callback}
 
-    def wake(self) -> None:
-        """Call the wake-ups. One that raises is reported and harms neither the put nor the others."""
+    def wake(self, requests: Iterable[str]) -> None:
+        """Call the wake-ups, naming the requests that something was put for.
+
+        One that raises is reported and harms neither the put nor the others.
+        """
         for callback in self.hints.values():
             try:
-                callback()
+                callback(*requests)
             except Exception as error:  # noqa: BLE001 — the put is done; a reader's fault is not the writer's
                 emit(self._log(), "transport.wakeup_failed", edge=self.edge, cause=describe(error))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from typing import NamedTuple
 
 from stagewire import ChunkMessage, Permanent
 
@@ -17,12 +16,8 @@ SMALL = 4_096
 """Up to this weight the message of a run that has only one is remembered after it was taken, to know a repeat of it."""
 
 
-class Item(NamedTuple):
-    """One chunk in store."""
-
-    message: ChunkMessage
-    size: int
-    put_at: float
+Item = tuple[ChunkMessage, int, float]
+"""One chunk in store: the message, its weight, when it was put. A plain tuple: one is made for every chunk."""
 
 
 class Verdict(Enum):
@@ -59,7 +54,7 @@ class Run:
         if chunk:
             return True
         held = self.held.get(0)
-        return message is self.only or (held is not None and held.message is message)
+        return message is self.only or (held is not None and held[0] is message)
 
     def add(self, chunk: int, item: Item) -> None:
         self.held[chunk] = item
@@ -70,9 +65,10 @@ class Run:
                 self.next += 1
         else:
             self.early.add(chunk)
-        if item.message["finished"]:
+        message, size, _ = item
+        if message["finished"]:
             self.final = chunk
-            self.only = item.message if chunk == 0 and item.size <= SMALL else None
+            self.only = message if chunk == 0 and size <= SMALL else None
 
 
 class Stream:
@@ -92,6 +88,24 @@ class Stream:
     def ended(self) -> bool:
         """Whether only the memory of it is left: all was put and taken, or nobody wants the rest."""
         return self.gone is not None or (not self.count and self.writing.written)
+
+    def goes_on(self, chunk: int, item: Item, chunks: int, room: int) -> bool:
+        """Keep a chunk that plainly goes on with the run, within bounds; returns whether it was, the rest is judged.
+
+        That is the very next one of the run that is being put, not its final, and none of later ids is here.
+        """
+        message, size, put_at = item
+        run, held = self.writing, self.bytes + size
+        if chunk != run.next or message["finished"] or self.count >= chunks or held > room:
+            return False
+        if run.final is not None or run.early or self.gone is not None:
+            return False
+        run.held[chunk] = item
+        run.next = chunk + 1
+        self.count += 1
+        self.bytes = held
+        self.seen_at = put_at
+        return True
 
     def judge(self, chunk: int, message: ChunkMessage) -> Verdict:
         """Say what a put is: a new chunk, a repeat, or the rest of a run that was given up.
@@ -125,7 +139,8 @@ class Stream:
             self._begin()
         self.writing.add(chunk, item)
         self.count += 1
-        self.bytes += item.size
+        self.bytes += item[1]
+        self.seen_at = item[2]
 
     def _begin(self) -> None:
         self.writing = Run()
@@ -141,20 +156,30 @@ class Stream:
         item = run.held.pop(chunk, None)
         if item is None:
             return None
-        self.count -= 1
-        self.bytes -= item.size
-        if self.later and not run.held and run.written:
-            self.reading = self.later.popleft()
+        self._took(run, 1, item[1])
         return item
 
     def take_many(self, chunk: int, limit: int) -> list[Item]:
         """Take a chunk and those right after it, up to the final one."""
-        items: list[Item] = []
-        while len(items) < limit and (item := self.take(chunk + len(items))) is not None:
-            items.append(item)
-            if item.message["finished"]:
+        run, items, size = self.reading, list[Item](), 0
+        pop = run.held.pop
+        for number in range(chunk, chunk + limit):
+            item = pop(number, None)
+            if item is None:
                 break
+            items.append(item)
+            size += item[1]
+            if item[0]["finished"]:
+                break
+        self._took(run, len(items), size)
         return items
+
+    def _took(self, run: Run, count: int, size: int) -> None:
+        """Account for what was taken out of the oldest run; its successor is read when nothing is left of it."""
+        self.count -= count
+        self.bytes -= size
+        if self.later and not run.held and run.written:
+            self.reading = self.later.popleft()
 
     def give_up(self, reason: str) -> None:
         """Drop what is in store; the rest of a run that is still being put will not be wanted."""

@@ -16,7 +16,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from stagewire import ChunkKey, ChunkLink, ChunkMessage, Clock, Closed, Permanent, StageId, TransportFull
+from stagewire import (
+    ChunkKey,
+    ChunkLink,
+    ChunkMessage,
+    Clock,
+    Closed,
+    Permanent,
+    StageId,
+    TransportError,
+    TransportFull,
+)
 from stagewire.codec import weigh
 from stagewire_local.counters import Counters
 from stagewire_local.options import LocalOptions
@@ -80,10 +90,34 @@ class ChunkStore:
         size = weigh(message["data"])
         try:
             with self._lock:
-                self._put(path, key, Item(message, size, self._enter()))
+                self._put(path, key, (message, size, self._enter()))
         finally:
             if self._expiries:
                 self._report()
+
+    def put_many(self, path: Path, items: Sequence[tuple[ChunkKey, ChunkMessage]]) -> list[Exception | None]:
+        """Keep several chunks; returns why not for those that were refused.
+
+        Once one of a request was refused its later ones are, too: they would only overtake it.
+        """
+        sizes = [weigh(message["data"]) for _, message in items]
+        results: list[Exception | None] = []
+        refused: dict[str, Exception] = {}
+        try:
+            with self._lock:
+                now = self._enter()
+                for (key, message), size in zip(items, sizes, strict=True):
+                    error = refused.get(key.request) if refused else None
+                    if error is None:
+                        try:
+                            self._put(path, key, (message, size, now))
+                        except TransportError as raised:
+                            error = refused[key.request] = raised
+                    results.append(error)
+        finally:
+            if self._expiries:
+                self._report()
+        return results
 
     def get(self, path: Path, key: ChunkKey) -> ChunkMessage | None:
         """Take one chunk out."""
@@ -96,7 +130,7 @@ class ChunkStore:
                 if stream is None or item is None:
                     return None
                 self._hand_out(path, place, stream, (item,), now)
-                return item.message
+                return item[0]
         finally:
             if self._expiries:
                 self._report()
@@ -111,7 +145,7 @@ class ChunkStore:
                 items = [] if stream is None else stream.take_many(key.chunk, limit)
                 if stream is not None and items:
                     self._hand_out(path, place, stream, items, now)
-                return [item.message for item in items]
+                return [message for message, _, _ in items]
         finally:
             if self._expiries:
                 self._report()
@@ -161,25 +195,44 @@ class ChunkStore:
 
     def _put(self, path: Path, key: ChunkKey, item: Item) -> None:
         place = (key.request, key.stage)
+        _, size, put_at = item
         stream = path.streams.get(place)
-        if stream is None or item.put_at - stream.seen_at >= self._expires:
-            stream = self._find(path, place, key.chunk, item)
-        verdict = stream.judge(key.chunk, item.message)
+        if not (
+            stream is not None
+            and put_at - stream.seen_at < self._expires
+            and self._used + stream.bytes + size <= self._total_bytes
+            and stream.goes_on(key.chunk, item, self._max_chunks, self._request_bytes)
+        ) and not self._put_judged(path, place, key.chunk, item):
+            return
+        self._used += size
+        counters = path.counters
+        counters.puts += 1
+        counters.bytes += size
+
+    def _put_judged(self, path: Path, place: Place, chunk: int, item: Item) -> bool:
+        """Put a chunk that has to be looked at closely; returns whether it was kept, not dropped."""
+        message, size, put_at = item
+        stream = self._find(path, place, chunk, put_at)
+        verdict = stream.judge(chunk, message)
         if verdict is Verdict.NEW:
-            self._admit(path, place, stream, key.chunk, item.size)
-            self._keep(path, place, stream, key.chunk, item)
-        elif verdict is Verdict.REPEAT:
+            self._admit(path, place, stream, chunk, size)
+            if not stream.count:
+                self._enlist(path, place, stream)
+            stream.store(chunk, item)
+            return True
+        if verdict is Verdict.REPEAT:
             path.counters.duplicates += 1
         else:
-            self._refuse(path, place, stream, key.chunk, item.message)
+            self._refuse(path, place, stream, chunk, message)
+        return False
 
-    def _find(self, path: Path, place: Place, chunk: int, item: Item) -> Stream:
-        """Return the stream of a request that is new here, or that was silent for so long that it expires now."""
+    def _find(self, path: Path, place: Place, chunk: int, now: float) -> Stream:
+        """Return the stream of a request, a new one if there is none or it was silent for too long and expires now."""
         stream = path.streams.get(place)
-        if stream is not None and self._expire(path, place, stream):
+        if stream is not None and now - stream.seen_at >= self._expires and self._expire(path, place, stream):
             stream = path.streams.get(place)
         # A chunk that is far in belongs to a run whose beginning was taken and forgotten: it goes on from there.
-        return stream or Stream(chunk if chunk >= self._max_chunks else 0, item.put_at)
+        return stream or Stream(chunk if chunk >= self._max_chunks else 0, now)
 
     def _admit(self, path: Path, place: Place, stream: Stream, chunk: int, size: int) -> None:
         """Raise when there is no room for a chunk, or never will be."""
@@ -194,16 +247,6 @@ class ChunkStore:
         if stream.count and stream.bytes + size > allowed:
             raise self._full(path, place, stream, f"request_bytes and what is free of total_bytes allow no {size} more")
 
-    def _keep(self, path: Path, place: Place, stream: Stream, chunk: int, item: Item) -> None:
-        if not stream.count:
-            self._enlist(path, place, stream)
-        stream.store(chunk, item)
-        stream.seen_at = item.put_at
-        self._used += item.size
-        counters = path.counters
-        counters.puts += 1
-        counters.bytes += item.size
-
     def _enlist(self, path: Path, place: Place, stream: Stream) -> None:
         """Make sure that a stream which is about to hold something is among the live ones."""
         if path.streams.get(place) is stream and not stream.ended:
@@ -216,10 +259,11 @@ class ChunkStore:
         self._streams += 1
 
     def _hand_out(self, path: Path, place: Place, stream: Stream, items: Sequence[Item], now: float) -> None:
-        counters = path.counters
-        for item in items:
-            self._used -= item.size
-            counters.wait_seconds += now - item.put_at
+        counters, waited = path.counters, 0.0
+        for _, size, put_at in items:
+            self._used -= size
+            waited += now - put_at
+        counters.wait_seconds += waited
         counters.gets += len(items)
         if not stream.count and stream.ended:
             self._remember(path, place)

@@ -9,13 +9,18 @@ from typing import Any
 _FRAME = 16
 """What a number, a date or the frame of a container counts for: about what it costs in memory beside its content."""
 
+_SHORT = 16
+"""Rows of up to so many items are weighed one by one; longer ones by their types first."""
+
 _NUMBERS = frozenset({type(None), bool, int, float})
+
+_TEXTS = frozenset({str, bytes, bytearray})
+
+_CONTAINERS = (dict, list, tuple, set, frozenset)
 
 _LENGTHS: dict[type, Callable[[Any], int]] = {
     **dict.fromkeys(_NUMBERS, lambda _number: 0),
-    str: len,
-    bytes: len,
-    bytearray: len,
+    **dict.fromkeys(_TEXTS, len),
     memoryview: lambda view: int(view.nbytes),
 }
 
@@ -31,38 +36,46 @@ def weigh(value: Any) -> int:
 
 
 def _weigh_nested(value: Any) -> int:
-    total = 0
-    todo, seen = [value], set()
+    todo: list[Any] = []
+    total = _FRAME + _weigh_one(value, todo)
+    seen = {id(value)}
     while todo:
         item = todo.pop()
-        length = _LENGTHS.get(type(item))
-        total += _FRAME
-        if length is not None:
-            total += length(item)
-        elif isinstance(item, dict | list | tuple | set | frozenset):
-            if id(item) not in seen:
-                seen.add(id(item))
-                total += _open(item, todo)
-        else:
-            total += _foreign(item)
+        if isinstance(item, _CONTAINERS):
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+        total += _weigh_one(item, todo)
     return total
 
 
-def _open(container: Collection[Any], todo: list[Any]) -> int:
-    """Weigh the items of one container, or queue them. Long rows of numbers or texts are summed up at once."""
-    total = 0
-    rows = (container.keys(), container.values()) if isinstance(container, dict) else (container,)
-    for row in rows:
-        kinds = set(map(type, row))
-        if kinds <= _NUMBERS:
-            total += _FRAME * len(row)
-        elif kinds in ({str}, {bytes}):
-            total += _FRAME * len(row) + sum(map(len, row))
-        else:
-            todo.extend(row)
-    return total
-
-
-def _foreign(item: Any) -> int:
+def _weigh_one(item: Any, todo: list[Any]) -> int:
+    """Return what an item holds beside its frame; what is nested in it, but for the frames, is added to ``todo``."""
+    if isinstance(item, dict):
+        return _weigh_row(item, todo) + _weigh_row(item.values(), todo)
+    if isinstance(item, _CONTAINERS):
+        return _weigh_row(item, todo)
     size = getattr(item, "nbytes", None)
     return size if isinstance(size, int) else sys.getsizeof(item, _FRAME)
+
+
+def _weigh_row(row: Collection[Any], todo: list[Any]) -> int:
+    """Weigh a row of items, of containers and foreign objects the frame only. Long rows of one kind are summed up."""
+    total = _FRAME * len(row)
+    if len(row) > _SHORT:
+        kinds = set(map(type, row))
+        if kinds <= _NUMBERS:
+            return total
+        if kinds <= _TEXTS:
+            return total + sum(map(len, row))
+    for item in row:
+        kind = type(item)
+        if kind in _TEXTS:
+            total += len(item)
+        elif kind not in _NUMBERS:
+            length = _LENGTHS.get(kind)
+            if length:
+                total += length(item)
+            else:
+                todo.append(item)
+    return total

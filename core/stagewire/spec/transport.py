@@ -61,7 +61,7 @@ class ChunkKey(str):
     chunk: int
 
     def __new__(cls, request: str, stage: StageId, chunk: int) -> Self:
-        key = super().__new__(cls, f"{request}_{stage}_{chunk}")
+        key = str.__new__(cls, f"{request}_{stage}_{chunk}")
         key.request = request
         key.stage = stage
         key.chunk = chunk

@@ -54,3 +54,11 @@ def test_a_large_buffer_costs_no_more_than_a_small_one() -> None:
 )
 def test_the_weight_is_not_below_the_encoded_size(value: Any) -> None:
     assert weigh(value) + 20 >= size(encode(value))
+
+
+@given(st.lists(st.integers() | st.booleans() | st.text(alphabet="abc") | st.binary(), max_size=40))
+def test_short_and_long_rows_weigh_what_their_items_do(row: list[Any]) -> None:
+    frame = weigh([])
+    assert weigh(row) == weigh(tuple(row)) == frame + sum(map(weigh, row))
+    assert weigh(dict.fromkeys(row)) == frame + sum(weigh(key) + weigh(None) for key in dict.fromkeys(row))
+    assert weigh([[item] for item in row]) == frame + sum(frame + weigh(item) for item in row)

@@ -32,8 +32,8 @@ def test_ch11_each_reader_of_a_link_is_woken_after_the_put() -> None:
     transport = LocalTransport()
     calls: list[str] = []
     readers = [face(transport, "receive") for _ in range(2)]
-    readers[0].set_wakeup(lambda: calls.append(f"first {readers[0].get(KEY) is not None}"))
-    readers[1].set_wakeup(lambda: calls.append("second"))
+    readers[0].set_wakeup(lambda *_: calls.append(f"first {readers[0].get(KEY) is not None}"))
+    readers[1].set_wakeup(lambda *_: calls.append("second"))
     face(transport, "send").put(KEY, MESSAGE)
     assert calls == ["first True", "second"]
     readers[1].close()
@@ -45,7 +45,7 @@ def test_ch11_a_refused_put_wakes_nobody() -> None:
     transport = LocalTransport(LocalOptions(request_chunks=1))
     reader, writer = face(transport), face(transport)
     writer.put(KEY, MESSAGE)
-    reader.set_wakeup(lambda: pytest.fail("there is nothing new"))
+    reader.set_wakeup(lambda *_: pytest.fail("there is nothing new"))
     refused = ChunkKey("r", 0, 1)
     with pytest.raises(TransportFull):
         writer.put(refused, MESSAGE)
@@ -56,8 +56,8 @@ def test_ch11_a_wakeup_that_raises_harms_nothing(capsys: pytest.CaptureFixture[s
     transport = LocalTransport()
     woken: list[bool] = []
     broken, reader = face(transport), face(transport)
-    broken.set_wakeup(lambda: 1 / 0)  # type: ignore[arg-type]
-    reader.set_wakeup(lambda: woken.append(True))
+    broken.set_wakeup(lambda *_: 1 / 0)  # type: ignore[arg-type]
+    reader.set_wakeup(lambda *_: woken.append(True))
     reader.put(KEY, MESSAGE)
     assert woken == [True]
     assert reader.get(KEY) is MESSAGE

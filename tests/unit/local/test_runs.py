@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from stagewire import ChunkMessage, Permanent
-from stagewire_local.runs import SMALL, Item, Run, Stream, Verdict
+from stagewire_local.runs import SMALL, Run, Stream, Verdict
 
 
 def message(data: object, *, finished: bool = False) -> ChunkMessage:
@@ -18,7 +18,7 @@ def message(data: object, *, finished: bool = False) -> ChunkMessage:
 def put(stream: Stream, chunk: int, what: ChunkMessage, size: int = 10) -> Verdict:
     verdict = stream.judge(chunk, what)
     if verdict is Verdict.NEW:
-        stream.store(chunk, Item(what, size, 0.0))
+        stream.store(chunk, (what, size, 0.0))
     elif verdict is Verdict.UNWANTED:
         stream.note_unwanted(chunk, what)
     return verdict
@@ -64,7 +64,7 @@ class StreamMachine(RuleBasedStateMachine):
         chunk, what = self.wanted.pop(0)
         item = self.stream.take(chunk)
         assert item is not None
-        assert item.message is what
+        assert item[0] is what
 
     @rule(chunk=st.integers(0, 5))
     def take_something_absent(self, chunk: int) -> None:
@@ -102,11 +102,11 @@ def test_tr3_chunks_may_be_put_and_taken_out_of_order() -> None:
     for number in (4, 1):
         item = stream.take(number)
         assert item is not None
-        assert item.message is messages[number]
+        assert item[0] is messages[number]
         assert put(stream, number, messages[number]) is Verdict.REPEAT
     assert stream.count == 1
     assert [put(stream, number, messages[number]) for number in (3, 2)] == [Verdict.NEW] * 2
-    assert [item.message["data"] for number in (0, 2, 3) if (item := stream.take(number))] == [0, 2, 3]
+    assert [item[0]["data"] for number in (0, 2, 3) if (item := stream.take(number))] == [0, 2, 3]
     assert stream.count == 0
     assert stream.ended
     assert put(stream, 4, messages[4]) is Verdict.REPEAT
@@ -143,13 +143,13 @@ def test_take_many_stops_at_a_gap_at_the_limit_and_at_the_end_of_the_run() -> No
     stream = Stream(0, 0.0)
     for number in (0, 1, 2, 4, 5):
         put(stream, number, message(number))
-    assert [item.message["data"] for item in stream.take_many(0, 2)] == [0, 1]
-    assert [item.message["data"] for item in stream.take_many(2, 9)] == [2]
+    assert [item[0]["data"] for item in stream.take_many(0, 2)] == [0, 1]
+    assert [item[0]["data"] for item in stream.take_many(2, 9)] == [2]
     put(stream, 3, message(3))
     put(stream, 6, message(6, finished=True))
     put(stream, 0, message("next run"))
-    assert [item.message["data"] for item in stream.take_many(3, 9)] == [3, 4, 5, 6]
-    assert [item.message["data"] for item in stream.take_many(0, 9)] == ["next run"]
+    assert [item[0]["data"] for item in stream.take_many(3, 9)] == [3, 4, 5, 6]
+    assert [item[0]["data"] for item in stream.take_many(0, 9)] == ["next run"]
 
 
 def test_a_run_whose_beginning_was_forgotten_goes_on() -> None:

@@ -182,7 +182,7 @@ def test_optional_methods_are_there_if_the_wrapped_one_has_them() -> None:
         assert not hasattr(transport, name)
     full = FaultyTransport(LocalTransport().chunks(ChunkLink("e", 0, 1)), FaultPlan().add(Fault.FAIL, when=only(1)))
     woken: list[bool] = []
-    full.set_wakeup(lambda: woken.append(True))
+    full.set_wakeup(lambda *_: woken.append(True))
     assert [type(result) for result in full.put_many([(key(n), MESSAGE) for n in range(3)])] == [
         type(None),
         Retryable,
