@@ -10,7 +10,7 @@ from functools import partial
 
 import stagewire
 from stagewire.assembly import Assembly, Backend
-from stagewire.errors import StagewireError, StillHeld, describe
+from stagewire.errors import ConfigError, StagewireError, StillHeld, describe
 from stagewire.events import emit
 from stagewire.lifecycle import Closer, Module, StopSignal, TaskRegistry, shutdown_phases
 from stagewire.spec.pipeline import Failure, Job, RunReport
@@ -100,7 +100,10 @@ class Running:
         self._opening.result()
         kind = self._assembly.config.kind.name
         emit(self._assembly.log, "app.started", version=stagewire.__version__, kind=kind)
-        return await self._assembly.product.run(job)
+        try:
+            return await self._assembly.product.run(job)
+        except ConfigError as error:
+            raise self._assembly.config.document.placed(error) from error
 
     async def _open(self) -> None:
         for name, backend in self._assembly.backends.items():

@@ -43,10 +43,16 @@ class OrchestratorPipeline:
         return flowchart(self._options)
 
     async def run(self, job: Job) -> RunReport:
-        """Run the job: one request, from the input to the files. What failed is in the report, not raised."""
+        """Run the job: one request, from the input to the files. What failed is in the report, not raised.
+
+        Raises:
+            ConfigError: An output is the input itself.
+        """
         sinks = Sinks(job.output, self._options.outputs, self._wav_limit)
         watch = RunWatch(job)
         try:
+            if job.input is not None:
+                sinks.spare(job.input)
             failures = await self._work(job, sinks, watch)
         finally:
             files = await asyncio.shield(sinks.close())

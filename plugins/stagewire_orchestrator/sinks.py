@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from stagewire import OutputFile, StageId, StagewireError, describe
+from stagewire import ConfigError, InputStream, OutputFile, Problem, StageId, StagewireError, describe
 from stagewire_orchestrator.config import OutputBlock
 from stagewire_orchestrator.formats import ENCODERS, Encode, format_of, guess
 from stagewire_orchestrator.wav import LIMIT, WavWriter
@@ -122,6 +122,20 @@ class Sinks:
         }
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="outputs")
+
+    def spare(self, source: InputStream) -> None:
+        """See that no file is the input. Raises `ConfigError` for each that is; no file was touched by then."""
+        message = (
+            "the output {} is the input itself, and would replace it: choose another --output directory,"
+            " or another file name"
+        )
+        problems = [
+            Problem(message.format(sink.path), ("outputs", str(stage), "file"))
+            for stage, sink in self._sinks.items()
+            if source.is_same_file(sink.path)
+        ]
+        if problems:
+            raise ConfigError(problems)
 
     async def open(self) -> None:
         """Make the files. Raises `OutputFailed`."""

@@ -19,6 +19,10 @@ class InputStream(Protocol):
     def size(self) -> int | None:
         """How many bytes there are, where that is known beforehand."""
 
+    def is_same_file(self, path: Path) -> bool:  # noqa: ARG002 — the answer of what is no file
+        """Return whether what is read is the file at ``path``, by whatever name: writing there would destroy it."""
+        return False
+
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 

@@ -216,6 +216,9 @@ class Blocks:
         self._blocks = [data] if isinstance(data, bytes) else data
         self.size = sum(len(block) for block in self._blocks)
 
+    def is_same_file(self, _path: Path) -> bool:
+        return False
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for block in self._blocks:
             yield block

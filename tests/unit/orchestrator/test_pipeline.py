@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stagewire import Options, RunReport, StageRequest, StagewireError, To
+from stagewire import ConfigError, InputStream, Options, RunReport, StageRequest, StagewireError, To
 from stagewire.lifecycle import StopSignal
 from stagewire_orchestrator import links, sinks, standstill
 
@@ -51,7 +52,7 @@ def test_or14_an_empty_or_missing_input_gives_empty_files(lab: Any, kind: str, s
 def test_or14_downstream_consumes_while_upstream_still_produces(lab: Any) -> None:
     first_out = asyncio.Event()
 
-    class Patient:
+    class Patient(InputStream):
         """Gives its second line only when the first has come out at the other end."""
 
         name, size = "<patient>", None
@@ -73,7 +74,7 @@ def test_or14_downstream_consumes_while_upstream_still_produces(lab: Any) -> Non
 
 
 def test_or16_what_came_out_is_in_the_file_before_the_input_has_ended(lab: Any, eventually: Any) -> None:
-    class Watching:
+    class Watching(InputStream):
         """Gives its last line only when the first is in the file."""
 
         name, size = "<watching>", None
@@ -280,7 +281,7 @@ def test_or10_a_stage_that_raises_is_named_and_its_partial_files_stay(lab: Any, 
 
 
 def test_or10_an_input_that_cannot_be_read_on_fails_the_entry(lab: Any) -> None:
-    class Broken:
+    class Broken(InputStream):
         name, size = "<broken>", None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -290,6 +291,28 @@ def test_or10_an_input_that_cannot_be_read_on_fails_the_entry(lab: Any) -> None:
     report = lab.run(chunk_line(), Broken())
     (failure,) = report.failures
     assert (failure.stage, failure.cause) == ("lines", "process: StagewireError: the disk is gone")
+
+
+def test_an_output_that_is_the_input_is_refused_before_any_file_is_touched(lab: Any) -> None:
+    (lab.out / "up.txt").write_text("precious")
+
+    class Same(InputStream):
+        name, size = "up.txt", 8
+
+        def is_same_file(self, path: Path) -> bool:
+            return path.name == "up.txt"
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"precious"
+
+    with pytest.raises(ConfigError, match=r"up\.txt is the input itself, and would replace it") as caught:
+        lab.run(chunk_line(), Same())
+    (problem,) = caught.value.problems
+    assert problem.path == ("outputs", "up", "file")
+    assert problem.location is not None
+    assert (problem.location.file, problem.location.line) == (lab.folder / "pipeline.yaml", 12)
+    assert lab.read("up.txt") == "precious"
+    assert not (lab.out / "lines.txt").exists()
 
 
 @pytest.mark.parametrize("method", ["open", "factory"])
@@ -417,7 +440,7 @@ def test_or16_back_pressure_reaches_from_the_file_to_the_input(lab: Any, monkeyp
     gate = threading.Event()
     read = 0
 
-    class Long:
+    class Long(InputStream):
         name, size = "<long>", None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -458,7 +481,7 @@ def test_or8_a_stop_reads_no_further_and_works_off_what_was_read(lab: Any) -> No
     stop = StopSignal()
     reached = asyncio.Event()
 
-    class Endless:
+    class Endless(InputStream):
         name, size = "<endless>", None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
