@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +15,19 @@ if TYPE_CHECKING:
 STEP = 1000
 
 
-def print_summary(report: RunReport) -> None:
-    """Print the summary table and the files written, on standard output. Readable at 80 columns."""
+def as_text(report: RunReport) -> str:
+    """Return the summary table and the files written, as wide as standard output. Readable at 80 columns."""
     from rich.console import Console  # noqa: PLC0415 — the run has loaded it by now; the other commands need none of it
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    text = io.StringIO()  # rich ends the program when it writes to a stream that nobody reads
+    console = Console(file=text, force_terminal=sys.stdout.isatty(), highlight=False, markup=False, emoji=False)
     if report.rows:
         console.print(_table(report.rows))
     if report.outputs:
         if report.rows:
             console.print()
         console.print(_table(_output_rows(report.outputs), header=("file", "stage", "chunks", "size"), right=2))
+    return text.getvalue()
 
 
 def as_json(report: RunReport, pipeline: str, kind: str) -> dict[str, Any]:
