@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
