@@ -12,7 +12,7 @@ from typing import Any
 from stagewire.assembly import Assembly, Services
 from stagewire.config import Config, load_config
 from stagewire.events import emit
-from stagewire.lifecycle import StopSignal, stop_on_signals
+from stagewire.lifecycle import ForcedStop, StopSignal, stop_on_signals
 from stagewire.registry import Catalog, PluginState
 from stagewire.running import Running
 from stagewire.spec.pipeline import Job, Pipeline, RunReport
@@ -87,7 +87,7 @@ class App:
             tell: Takes a line for a person, now and then.
 
         Raises:
-            ForcedStop: The deadline after a signal passed and the work was cut off.
+            ForcedStop: The deadline after a signal passed and the work was cut off. Its ``report`` says what there was.
             StagewireError: Building, opening or running failed; everything that was opened is closed again.
         """
         assembly = self._assemble(config)
@@ -96,10 +96,14 @@ class App:
         running = Running(assembly, stop, deadline)
         if not signals:
             return await running.run(job)
-        async with stop_on_signals(
-            stop.set, deadline=deadline, waiting_for=running.waiting_for, tell=tell, log=assembly.log
-        ):
-            return await running.run(job)
+        try:
+            async with stop_on_signals(
+                stop.set, deadline=deadline, waiting_for=running.waiting_for, tell=tell, log=assembly.log
+            ):
+                return await running.run(job)
+        except ForcedStop as forced:
+            forced.report = running.report
+            raise
 
     def _assemble(self, config: Config) -> Assembly:
         return Assembly(Services(self.catalog, self.clock, self._share), config)

@@ -10,13 +10,16 @@ from functools import partial
 
 import stagewire
 from stagewire.assembly import Assembly, Backend
-from stagewire.errors import StagewireError, StillHeld, describe
+from stagewire.errors import ConfigError, StagewireError, StillHeld, describe
 from stagewire.events import emit
 from stagewire.lifecycle import Closer, Module, StopSignal, TaskRegistry, shutdown_phases
-from stagewire.spec.pipeline import Failure, Job, RunReport
+from stagewire.spec.pipeline import Failure, Job, RunReport, Telling
 
 GRACE = 5.0
-"""Seconds that everything has to end once it was cancelled, before it is left to its fate."""
+"""Seconds that everything has to end once the caller cancelled it, before it is left to its fate."""
+
+LAST = 1.0
+"""The same where the deadline of a stop has passed: it was given time before."""
 
 
 class Running:
@@ -54,13 +57,23 @@ class Running:
     def waiting_for(self) -> str:
         """Say what has not ended, for a person who asked for the stop and waits."""
         if self._work is not None and not self._work.done():
-            return f"{self._name} to finish the work inside"
+            product = self._assembly.product
+            what = product.waiting_for() if isinstance(product, Telling) else None
+            return what or f"{self._name} to finish the work inside"
         return next(iter(self._held()), "the last tasks to end")
+
+    @property
+    def report(self) -> RunReport:
+        """What the work has come to, once `run` has ended, in whatever way."""
+        work = self._work
+        cut = work is None or not work.done() or work.cancelled() or work.exception() is not None
+        return RunReport(stopped=True) if work is None or cut else work.result()
 
     async def run(self, job: Job) -> RunReport:
         """Run the job and shut down. A shutdown that does not succeed by the deadline is a failure in the report.
 
-        Cancelling cuts the work short; the shutdown then takes at most ``GRACE`` seconds more.
+        Cancelling cuts the work short; the shutdown then takes at most ``GRACE`` seconds more, or ``LAST`` when a stop
+        was under way.
 
         Raises:
             StagewireError: A backend cannot be opened, or what the pipeline raised; after the shutdown.
@@ -100,7 +113,10 @@ class Running:
         self._opening.result()
         kind = self._assembly.config.kind.name
         emit(self._assembly.log, "app.started", version=stagewire.__version__, kind=kind)
-        return await self._assembly.product.run(job)
+        try:
+            return await self._assembly.product.run(job)
+        except ConfigError as error:
+            raise self._assembly.config.document.placed(error) from error
 
     async def _open(self) -> None:
         for name, backend in self._assembly.backends.items():
@@ -120,10 +136,11 @@ class Running:
         return None
 
     async def _cut_short(self) -> None:
-        """Cancel what is left and give it ``GRACE`` seconds; a cancel meanwhile is raised after them."""
+        """Cancel what is left and give it its last seconds; a cancel meanwhile is raised after them."""
+        grace = LAST if self._closer.requested else GRACE
         self._tasks.cancel_all()
         cancelled: asyncio.CancelledError | None = None
-        ending = asyncio.ensure_future(self._closer.close(timeout=GRACE, persist=True))
+        ending = asyncio.ensure_future(self._closer.close(timeout=grace, persist=True))
         while not ending.done():
             try:
                 await asyncio.wait([ending])

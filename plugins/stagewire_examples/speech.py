@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+SAMPLE_RATE = 22_050
+"""Samples a second of what eSpeak NG speaks."""
+
 _BLOCK_BYTES = 65_536
 _CLOSING = "\"'”’»)]"  # noqa: RUF001 — typographic quotes are meant
 _FINAL_STOPS = "?!"
@@ -35,6 +38,11 @@ class SynthesizeOptions(VoiceOptions):
 
     wpm: int = Field(175, ge=80, le=450, description="words a minute")
     input: Literal["phonemes", "text"] = Field("phonemes", description="what the chunks are")
+
+    @property
+    def rate(self) -> int:
+        """Samples a second: those of eSpeak NG, whatever the voice."""
+        return SAMPLE_RATE
 
 
 class _SpeechStage:

@@ -9,6 +9,7 @@ from stagewire import Problem, StageId
 from stagewire_orchestrator.config import OrchestratorOptions, OutputBlock
 from stagewire_orchestrator.faults import find_faults, find_idle
 from stagewire_orchestrator.formats import format_of
+from stagewire_orchestrator.options import EdgeLimits
 
 _ROLE = "csp."
 
@@ -17,8 +18,10 @@ def check(options: OrchestratorOptions, _catalog: object) -> Iterable[Problem]:
     """Yield what is wrong with the graph, with the stages as parts of it, and with the files."""
     graph = list(_check_graph(options))
     yield from graph
+    yield from _check_edges(options)
     yield from _check_stages(options)
     yield from _check_outputs(options)
+    yield from _compare_rates(options)  # last, for options that are at fault end the check
 
 
 def _check_graph(options: OrchestratorOptions) -> Iterator[Problem]:
@@ -30,6 +33,15 @@ def _check_graph(options: OrchestratorOptions) -> Iterator[Problem]:
     yield from faults
     if not faults:
         yield from find_idle(stages, edges, finals, options.entry())
+
+
+def _check_edges(options: OrchestratorOptions) -> Iterator[Problem]:
+    """A batch edge carries one thing once: what bounds a chunk edge means nothing there."""
+    for number, edge in enumerate(options.edges):
+        if edge.kind == "batch":
+            for name in sorted(edge.model_fields_set & EdgeLimits.model_fields.keys()):
+                message = f"only a chunk edge has {name}: remove it, or make the edge 'kind: chunk'"
+                yield Problem(message, ("edges", number, name))
 
 
 def _dangling(options: OrchestratorOptions) -> bool:
@@ -67,3 +79,13 @@ def _check_rate(stage: str, block: OutputBlock) -> Iterator[Problem]:
         yield Problem("a wav file needs a rate: the samples a second that the stage makes", ("outputs", stage, "rate"))
     if not wav and block.rate is not None:
         yield Problem("only a wav file has a rate: remove it", ("outputs", stage, "rate"))
+
+
+def _compare_rates(options: OrchestratorOptions) -> Iterator[Problem]:
+    """Compare each wav file's rate with the one at which the stage makes sound, if its options have a ``rate``."""
+    for name, output in options.outputs.items():
+        block = options.stages.get(name)
+        own = getattr(block.options, "rate", None) if block is not None and output.rate is not None else None
+        if isinstance(own, int) and own != output.rate:
+            message = f"the stage {name!r} makes {own} samples a second: give both the same rate"
+            yield Problem(message, ("outputs", name, "rate"))

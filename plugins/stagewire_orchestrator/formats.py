@@ -63,7 +63,17 @@ def encode_bytes(chunk: Any) -> bytes:
     raise TypeError(f"a file of bytes takes buffers, and the chunk is {type(chunk).__name__}: choose another format")
 
 
-ENCODERS: dict[str, Encode] = {"text": encode_text, "jsonl": encode_json, "bytes": encode_bytes, "wav": encode_bytes}
+def encode_sound(chunk: Any) -> bytes:
+    """Return the bytes of a buffer of 16-bit samples. Raises `TypeError` for anything else."""
+    if _is_buffer(chunk):
+        return encode_bytes(chunk)
+    raise TypeError(
+        f"a wav file takes buffers of 16-bit samples, and the chunk is {type(chunk).__name__}:"
+        " choose another format, or the stage that makes the sound"
+    )
+
+
+ENCODERS: dict[str, Encode] = {"text": encode_text, "jsonl": encode_json, "bytes": encode_bytes, "wav": encode_sound}
 
 
 def _is_buffer(chunk: Any) -> bool:

@@ -53,5 +53,23 @@ class RunInput:
         return None if reading.cancelled() else reading.result()
 
 
+class NoInput:
+    """The prompt of a run without an input: no blocks, and a note that somebody asked for them.
+
+    Args:
+        on_asked: Called when the blocks are asked for.
+    """
+
+    def __init__(self, on_asked: Callable[[], None]) -> None:
+        self._on_asked = on_asked
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield nothing."""
+        self._on_asked()
+        nothing: tuple[bytes, ...] = ()
+        for block in nothing:
+            yield block
+
+
 async def _read(blocks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(blocks, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from stagewire import PluginError, RequestFailed, Stage, StageContext, StageId, StillHeld, describe
+from stagewire import RequestFailed, Stage, StageContext, StageId, StagewireError, StillHeld, describe
 from stagewire.lifecycle import TaskRegistry
 from stagewire_orchestrator.clients import Doing, Submission
 from stagewire_orchestrator.feeds import EdgeFailed, Feeds
@@ -19,6 +19,9 @@ from stagewire_orchestrator.windows import Window
 
 GRACE = 5.0
 """Seconds that the requests in a stage have to end once they were cancelled."""
+
+RAISED = (Exception, SystemExit, KeyboardInterrupt)
+"""What a stage may raise: ``sys.exit`` in it is no end of the program, and Ctrl-C comes as a signal, not to a stage."""
 
 MakeIns = Callable[[], Sequence[InEnd]]
 """Makes the receiving ends of a replica's chunk edges; on the event loop, when the replica starts."""
@@ -63,11 +66,11 @@ class LocalClient:
         self._opened = False
 
     async def start(self) -> None:
-        """Open the stage. Raises `PluginError` naming it."""
+        """Open the stage. Raises `StagewireError` naming it."""
         try:
             await self._stage.open(self._context)
-        except Exception as error:
-            raise PluginError(f"stage {self._node.id!r} could not be opened: {describe(error)}") from error
+        except RAISED as error:
+            raise StagewireError(f"stage {self._node.id!r} could not be opened: {describe(error)}") from error
         self._opened = True
         self._ins = self._make_ins()
         self._outs = self._make_outs(self._edge_failed)
@@ -161,7 +164,7 @@ class LocalClient:
             if run.failure is None and own_task().cancelling():
                 raise
             error = run.failure or cancelled
-        except Exception as failure:  # noqa: BLE001 — a stage may raise anything, and it fails its request only (OR-10)
+        except RAISED as failure:  # it fails its request only (OR-10)
             error = failure
         if error is not None:
             run.cancel()

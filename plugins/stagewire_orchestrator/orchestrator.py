@@ -48,7 +48,8 @@ class Orchestrator:
             or to a list of replicas.
         forward_fn: ``forward_fn(next_stage, prompt, collected)`` returns the payload for the next stage, or an
             awaitable of it. ``collected`` is the list of what the stage before put out; behind a join the mapping of
-            each stage to its list, for a zip the list of tuples. Not called for the first stage, which gets the prompt.
+            each stage to its list, for a zip the list of tuples. Not called for the first stage, which gets the prompt;
+            ``None`` when there is no other.
         final_stages: The stages whose outputs go to the client.
         graph: How the stages are connected. Default: one behind the other on batch edges. Its finals are
             ``final_stages``.
@@ -92,7 +93,7 @@ class Orchestrator:
             shared,
             graph=_checked(graph, clients, final_stages),
             replicas=self._replicas,
-            maker=_maker(forward_fn, payload),
+            maker=_maker(forward_fn, payload, clients),
             clocks=clocks,
         )
         self._started = False
@@ -236,12 +237,16 @@ def _checked(graph: Graph | None, clients: Collection[StageId], finals: Collecti
     return graph
 
 
-def _maker(forward_fn: ForwardFn | None, payload: PayloadFn | None) -> Maker:
+def _maker(forward_fn: ForwardFn | None, payload: PayloadFn | None, clients: Collection[StageId]) -> Maker:
     if payload is not None:
         return from_submissions(payload)
-    if forward_fn is None:
-        raise TypeError("an orchestrator needs a forward_fn, or payload")
-    return from_forward_fn(forward_fn)
+    if forward_fn is None and len(clients) > 1:
+        raise TypeError("an orchestrator of several stages needs a forward_fn, or payload")
+    return from_forward_fn(forward_fn or _never)
+
+
+def _never(_stage: StageId, _prompt: Any, _collected: Any) -> Any:
+    raise AssertionError("the only stage has no successor")
 
 
 def _failed(closing: asyncio.Task[None]) -> bool:

@@ -9,11 +9,12 @@ from stagewire import BuildContext, Failure, Job, OutputFile, RunReport
 from stagewire.lifecycle import StopSignal
 from stagewire_orchestrator.assembly import build
 from stagewire_orchestrator.config import OrchestratorOptions
-from stagewire_orchestrator.inputs import RunInput
+from stagewire_orchestrator.inputs import NoInput, RunInput
 from stagewire_orchestrator.mermaid import flowchart
 from stagewire_orchestrator.outputs import OrchOutput, Terminal
 from stagewire_orchestrator.run_watch import RunWatch
 from stagewire_orchestrator.sinks import OutputFailed, Sinks
+from stagewire_orchestrator.watch import at_work
 from stagewire_orchestrator.wav import LIMIT
 
 REQUEST = "run"
@@ -43,14 +44,31 @@ class OrchestratorPipeline:
         return flowchart(self._options)
 
     async def run(self, job: Job) -> RunReport:
-        """Run the job: one request, from the input to the files. What failed is in the report, not raised."""
+        """Run the job: one request, from the input to the files. What failed is in the report, not raised.
+
+        Raises:
+            ConfigError: An output is the input itself.
+        """
         sinks = Sinks(job.output, self._options.outputs, self._wav_limit)
         watch = RunWatch(job)
         try:
+            if job.input is not None:
+                sinks.spare(job.input)
             failures = await self._work(job, sinks, watch)
+        except asyncio.CancelledError:
+            if not self._stop.is_set:
+                raise
+            failures = []  # the deadline of a stop has passed: say what there is
         finally:
             files = await asyncio.shield(sinks.close())
+        failures += [Failure(REQUEST, str(error.stage), str(error)) for error in sinks.failures]
         return self._report(files, failures, watch)
+
+    def waiting_for(self) -> str | None:
+        """Name the stages that are at work."""
+        stages = [stage for state in self._orchestrator.request_states.values() for stage in at_work(state)]
+        names = ", ".join(repr(stage) for stage in dict.fromkeys(stages))
+        return f"stage {names}" if names else None
 
     async def prepare_shutdown(self) -> None:
         """Read no more input; what was read is worked off."""
@@ -64,20 +82,20 @@ class OrchestratorPipeline:
     async def _work(self, job: Job, sinks: Sinks, watch: RunWatch) -> list[Failure]:
         try:
             await sinks.open()
-        except OutputFailed as error:
-            return [Failure(REQUEST, str(error.stage), str(error))]
+        except OutputFailed:
+            return []  # it is among the sinks' failures
         await self._orchestrator.start()
-        prompt = None if job.input is None else RunInput(job.input, self._stop, watch.read)
+        prompt = NoInput(watch.miss) if job.input is None else RunInput(job.input, self._stop, watch.read)
         await self._orchestrator.add_request(REQUEST, prompt)
         try:
             last = await self._carry(sinks, watch)
             await sinks.finish()
-        except OutputFailed as error:
+        except OutputFailed:
             if await self._orchestrator.abort(REQUEST):
                 await self._orchestrator.next_output()  # its CANCEL: nobody else takes it
-            return [Failure(REQUEST, str(error.stage), str(error))]
+            return []
         if last.error is not None:
-            return [Failure(REQUEST, str(last.error.stage), last.error.cause)]
+            return [Failure(REQUEST, str(last.error.stage), last.error.cause, last.error.__cause__)]
         if last.terminal is Terminal.CANCEL and not self._stop.is_set:
             return [Failure(REQUEST, "", "the request was cancelled")]
         return []

@@ -14,7 +14,11 @@ OBSERVE_EVERY = 0.1
 
 
 class RunWatch:
-    """Counts what goes in and what comes out, and reports progress now and then."""
+    """Counts what goes in and what comes out, and reports progress now and then.
+
+    Attributes:
+        missed: Whether a stage asked for an input that there is not.
+    """
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -22,7 +26,12 @@ class RunWatch:
         self._began = self._time()
         self._told = self._began - OBSERVE_EVERY
         self._read = 0
+        self.missed = False
         self._chunks: Counter[str] = Counter()
+
+    def miss(self) -> None:
+        """A stage asks for the input, and there is none."""
+        self.missed = True
 
     def read(self, count: int) -> None:
         """So many bytes of the input were read in all."""
@@ -47,6 +56,8 @@ class RunWatch:
         rows = [("time", f"{self._time() - self._began:.2f} s")]
         if self._job.input is not None:
             rows.append(("input", f"{self._read:,} bytes of {self._job.input.name}"))
+        elif self.missed:
+            rows.append(("input", "none; give one with --input PATH, or - for standard input"))
         return rows
 
     def details(self) -> dict[str, Any]:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from stagewire import OutputFile, StageId, StagewireError, describe
+from stagewire import ConfigError, InputStream, OutputFile, Problem, StageId, StagewireError, describe
 from stagewire_orchestrator.config import OutputBlock
 from stagewire_orchestrator.formats import ENCODERS, Encode, format_of, guess
 from stagewire_orchestrator.wav import LIMIT, WavWriter
 
 BUFFER = 64 * 1024
 """Bytes that wait before a file is written to."""
+
+
+_ELSEWHERE = "; choose another --output directory, or let this one be written to"
+_REMEDIES = {
+    errno.EACCES: _ELSEWHERE,
+    errno.EPERM: _ELSEWHERE,
+    errno.EROFS: _ELSEWHERE,
+    errno.EISDIR: "; remove the directory, or choose another file name",
+    errno.ENOSPC: "; make room, or choose another --output directory",
+    errno.EDQUOT: "; make room, or choose another --output directory",
+}
 
 
 class OutputFailed(StagewireError):
@@ -96,11 +109,22 @@ class Sink:
             self._writer.finish()
 
     def close(self) -> None:
-        """Close the file. Idempotent."""
-        if self._file is not None:
-            self.bytes = self._file.seek(0, 2)
-            self._file.close()
-            self._file = None
+        """Write what waits, and close the file even if that fails. Idempotent. Raises what `flush` does."""
+        if self._file is None:
+            return
+        try:
+            self.flush()
+        finally:
+            file, self._file = self._file, None
+            try:
+                file.close()  # writes too, when an earlier write failed
+            finally:
+                self.bytes = self._size_on_disk()
+
+    def _size_on_disk(self) -> int:
+        with suppress(OSError):
+            return self.path.stat().st_size
+        return 0
 
     def report(self) -> OutputFile:
         """Return what a run report says of it; after `close`."""
@@ -114,14 +138,32 @@ class Sinks:
         directory: Where they lie.
         outputs: The files, by stage.
         limit: The most bytes of sound of a wav file.
+
+    Attributes:
+        failures: The first failure of each file that had one.
     """
 
     def __init__(self, directory: Path, outputs: Mapping[str, OutputBlock], limit: int = LIMIT) -> None:
         self._sinks: dict[StageId, Sink] = {
             stage: Sink(directory / block.file, stage, block, limit) for stage, block in outputs.items()
         }
+        self.failures: list[OutputFailed] = []
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="outputs")
+
+    def spare(self, source: InputStream) -> None:
+        """See that no file is the input. Raises `ConfigError` for each that is; no file was touched by then."""
+        message = (
+            "the output {} is the input itself, and would replace it: choose another --output directory,"
+            " or another file name"
+        )
+        problems = [
+            Problem(message.format(sink.path), ("outputs", str(stage), "file"))
+            for stage, sink in self._sinks.items()
+            if source.is_same_file(sink.path)
+        ]
+        if problems:
+            raise ConfigError(problems)
 
     async def open(self) -> None:
         """Make the files. Raises `OutputFailed`."""
@@ -136,7 +178,7 @@ class Sinks:
         try:
             sink.add(chunk)
         except (TypeError, ValueError) as error:
-            raise _failed(sink, error) from error
+            raise self._failed(sink, error) from error
         if sink.full:
             await self._do(sink, sink.flush)
 
@@ -152,26 +194,32 @@ class Sinks:
             await self._do(sink, sink.finish)
 
     async def close(self) -> list[OutputFile]:
-        """Close the files, whatever they hold, and say what that is. Idempotent."""
+        """Write what waits, close every file, and say what each holds. What failed is in `failures`. Idempotent."""
         if not self._closed:
             self._closed = True
-            await self._on_thread(self._close_all)
+            for sink in self._sinks.values():
+                with suppress(OutputFailed):
+                    await self._do(sink, sink.close)
             self._thread.shutdown(wait=False)
         return [sink.report() for sink in self._sinks.values()]
 
-    def _close_all(self) -> None:
-        for sink in self._sinks.values():
-            sink.close()
-
     async def _do(self, sink: Sink, act: Callable[[], None]) -> None:
         try:
-            await self._on_thread(act)
+            await asyncio.get_running_loop().run_in_executor(self._thread, act)
         except (OSError, ValueError, StagewireError) as error:
-            raise _failed(sink, error) from error
+            raise self._failed(sink, error) from error
 
-    async def _on_thread(self, act: Callable[[], None]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, act)
+    def _failed(self, sink: Sink, error: Exception) -> OutputFailed:
+        failure = OutputFailed(sink.stage, f"output {sink.path}: {_reason(error)}")
+        if all(each.stage != sink.stage for each in self.failures):
+            self.failures.append(failure)
+        return failure
 
 
-def _failed(sink: Sink, error: Exception) -> OutputFailed:
-    return OutputFailed(sink.stage, f"output {sink.path.name}: {describe(error)}")
+def _reason(error: Exception) -> str:
+    if isinstance(error, StagewireError | TypeError):
+        return str(error)
+    if not isinstance(error, OSError) or error.strerror is None:
+        return describe(error)
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return f"it cannot be written: {error.strerror}{remedy}"

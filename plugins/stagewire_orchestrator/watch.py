@@ -73,9 +73,14 @@ _WORDS = {
 
 def blamed(state: RequestState) -> StageId:
     """Return the stage that the request waits for: one that is at work rather than starved or held back."""
+    return at_work(state)[0]
+
+
+def at_work(state: RequestState) -> list[StageId]:
+    """Return the stages that are at work, or when there is none, those that have not ended."""
     open_runs = [run for run in state.runs.values() if not run.ended]
-    at_work = [run for run in open_runs if _doing(state, run) == "running"]
-    return (at_work or open_runs)[0].node.id
+    working = [run for run in open_runs if _doing(state, run) == "running"]
+    return [run.node.id for run in working or open_runs]
 
 
 def _doing(state: RequestState, run: StageRun) -> str:

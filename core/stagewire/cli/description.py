@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stagewire.cli.schema_text import option_lines, options_schema
+from stagewire.cli.tables import INDENT, width
 from stagewire.errors import PluginError
 from stagewire.registry import AXES, Catalog, Entry, PluginRecord, noun
 from stagewire.spec.provider import Axis
 from stagewire.suggest import did_you_mean
 
-INDENT = "    "
+MOST_HINTS = 5
+"""Names that a hint lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +26,35 @@ class Description:
     lines: Sequence[str]
 
 
-def plugin_lines(plugins: Iterable[PluginRecord]) -> Iterator[str]:
-    """Give a line for each plugin, and beneath it one for each reason why it is not wholly usable."""
+def plugin_lines(plugins: Iterable[PluginRecord], among: Iterable[PluginRecord] = ()) -> Iterator[str]:
+    """Give a line for each plugin, and beneath it one for each reason why it is not wholly usable.
+
+    The columns are wide enough for those ``among`` which they stand.
+    """
     plugins = list(plugins)
-    widest = max((len(plugin.name) for plugin in plugins), default=0)
+    widest = max((len(plugin.name) for plugin in (*plugins, *among)), default=0)
     for plugin in plugins:
         yield f"{plugin.name:<{widest}}  {plugin.state:<11}  {plugin.origin}"
         yield from (INDENT + reason for reason in plugin.reasons)
+
+
+def listing(catalog: Catalog) -> Iterator[str]:
+    """Give the lines of every plugin, and beneath it one for each thing that it offers."""
+    entries = list(_entries(catalog))
+    widest = max((len(entry.provider.name) for _axis, entry in entries), default=0)
+    for plugin in catalog.plugins():
+        yield from plugin_lines([plugin], catalog.plugins())
+        for axis, entry in entries:
+            if entry.plugin == plugin:
+                what, summary = noun(axis), entry.lacks or entry.provider.summary
+                yield from wrapped(f"{INDENT}{what:<15}{entry.provider.name:<{widest}}  ", summary)
+        if plugin.commands:
+            yield from wrapped(f"{INDENT}{'commands':<15}", ", ".join(plugin.commands))
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """Return the text behind its head, in lines of the terminal's width."""
+    return textwrap.wrap(text, width(), initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]
 
 
 def plugin_data(plugin: PluginRecord) -> dict[str, Any]:
@@ -56,10 +81,18 @@ def find(catalog: Catalog, name: str) -> Description:
             each.provider.name for _axis, each in _entries(catalog)
         }
         raise PluginError(
-            f"no plugin or provider is called {name!r}{did_you_mean(name, known)}; see `stagewire plugins`"
+            f"no plugin or provider is called {name!r}{_near(name, known)}; `stagewire plugins` lists them all"
         )
     lines = [line for each in found for line in (*each.lines, "")]
     return Description([each.data for each in found], lines[:-1])
+
+
+def _near(name: str, known: set[str]) -> str:
+    """Return a hint: the names that hold this one, else the one that is spelt like it."""
+    holding = sorted(each for each in known if name.casefold() in each.casefold()) if name else []
+    if not holding:
+        return did_you_mean(name, known)
+    return f"; did you mean {' or '.join(map(repr, holding[:MOST_HINTS]))}?"
 
 
 def _entries(catalog: Catalog) -> Iterator[tuple[Axis, Entry]]:
@@ -68,23 +101,22 @@ def _entries(catalog: Catalog) -> Iterator[tuple[Axis, Entry]]:
 
 
 def _of_plugin(plugin: PluginRecord) -> Description:
-    offered = [f"{noun(axis):<16}{', '.join(names)}" for axis, names in plugin.providers.items()]
-    commands = [f"{'command':<16}{', '.join(plugin.commands)}"] if plugin.commands else []
-    head = (f"plugin {plugin.name}", f"{'state':<16}{plugin.state}", f"{'from':<16}{plugin.origin}, {plugin.target}")
-    lines = [head[0], *(INDENT + line for line in (*head[1:], *offered, *commands, *plugin.reasons))]
+    facts = {"state": str(plugin.state), "from": f"{plugin.origin}, {plugin.target}"}
+    facts |= {noun(axis): ", ".join(names) for axis, names in plugin.providers.items()}
+    facts |= {"commands": ", ".join(plugin.commands)} if plugin.commands else {}
+    lines = [f"plugin {plugin.name}", *_facts(facts), *(INDENT + reason for reason in plugin.reasons)]
     return Description({"what": "plugin", **plugin_data(plugin)}, lines)
 
 
 def _of_entry(axis: Axis, entry: Entry) -> Description:
     provider = entry.provider
     schema = options_schema(provider.options)
+    facts = {"from": str(entry.plugin), "can": ", ".join(sorted(provider.capabilities)), "lacks": entry.lacks or ""}
     lines = [
         f"{noun(axis)} {provider.name}",
-        INDENT + provider.summary,
-        f"{INDENT}{'from':<16}{entry.plugin}",
-        *([f"{INDENT}{'can':<16}{', '.join(sorted(provider.capabilities))}"] if provider.capabilities else []),
-        *([INDENT + entry.lacks] if entry.lacks else []),
-        *(INDENT + line for line in option_lines(schema)),
+        *wrapped(INDENT, provider.summary),
+        *_facts({name: value for name, value in facts.items() if value}),
+        *option_lines(schema),
     ]
     data = {
         "what": noun(axis),
@@ -98,3 +130,8 @@ def _of_entry(axis: Axis, entry: Entry) -> Description:
         "options": schema,
     }
     return Description(data, lines)
+
+
+def _facts(facts: Mapping[str, str]) -> Iterator[str]:
+    for name, value in facts.items():
+        yield from wrapped(f"{INDENT}{name:<15}", value)

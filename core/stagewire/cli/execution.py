@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
+import traceback
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +17,26 @@ import click
 from stagewire.cli import summary
 from stagewire.cli.exits import Exit, status_of_stop
 from stagewire.cli.faults import lines_of
-from stagewire.cli.files import open_input
+from stagewire.cli.files import FileInput, open_input
+from stagewire.cli.hints import InputHint
 from stagewire.cli.program import Program
 from stagewire.cli.progress import Observe, bar, ignore
+from stagewire.cli.streams import silence
+from stagewire.cli.watchdog import BLOCKED
 from stagewire.config import Config
-from stagewire.errors import ConfigError, Problem
+from stagewire.errors import ConfigError, Problem, StagewireError
 from stagewire.lifecycle import ForcedStop, StopSignal
-from stagewire.running import GRACE
+from stagewire.running import LAST
 from stagewire.spec.pipeline import Job, RunReport
 
-BEYOND_DEADLINE = GRACE + 2.0
+BEYOND_DEADLINE = LAST + 0.5
 """Seconds that a stop has beyond its deadline, to be forced in order, before the process is ended as it is."""
 
 TEARDOWN = 10.0
 """Seconds that the event loop has to end once the run has."""
+
+FORCED_TEARDOWN = 0.5
+"""The same once the run was forced to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +52,12 @@ class Request:
     deadline: float
 
 
-class Forced(click.ClickException):
-    """A stop was forced; the program says so and exits with a status of its own."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the run ended, and whether by force."""
 
-    exit_code = Exit.FORCED
+    report: RunReport
+    forced: ForcedStop | None = None
 
 
 def execute(program: Program, request: Request) -> int:
@@ -85,32 +95,93 @@ def _execute(program: Program, request: Request) -> int:
     config = program.load(request.config, request.overlays)
     stop = StopSignal()
     with ExitStack() as stack:
-        stack.enter_context(program.watchdog.after_signal(request.deadline + BEYOND_DEADLINE))
         source = None if request.source is None else stack.enter_context(open_input(request.source))
-        output = _made(request.output)
-        observe = stack.enter_context(_observer(request, config))
-        if request.as_json:
-            stack.enter_context(redirect_stdout(sys.stderr))  # what a stage prints is not part of the object
-        report = _run(program, config, Job(source, output, observe), stop, request.deadline)
-    _show(report, config, request)
-    return _status(report, stop)
+        hint = InputHint(wanted=source is None and not request.quiet)
+        hint.give()
+        running = Execution(program, config, request, stop)
+        outcome = asyncio.run(running.run(source, _made(request.output)))
+        hint.give()
+    return _status(outcome, stop)
 
 
-def _run(program: Program, config: Config, job: Job, stop: StopSignal, deadline: float) -> RunReport:
-    async def run() -> RunReport:
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One run, and what is shown of it: before the event loop ends, for what a stage left there may hold that up."""
+
+    program: Program
+    config: Config
+    request: Request
+    stop: StopSignal
+
+    async def run(self, source: FileInput | None, output: Path) -> Outcome:
+        """Run, show, and give the event loop little time to end."""
+        watchdog, teardown = self.program.watchdog, TEARDOWN
         try:
-            return await program.app.run(config, job, stop=stop, deadline=deadline, tell=_tell)
+            blocker = partial(_blocker, asyncio.get_running_loop())
+            with watchdog.after_signal(self.request.deadline + BEYOND_DEADLINE, blocker):
+                outcome = await self._run(source, output)
+            self._show(outcome)
+            if outcome.forced is not None:
+                teardown = FORCED_TEARDOWN
+            return outcome
         finally:
-            program.watchdog.arm(TEARDOWN, "tasks and threads that do not end")
+            watchdog.arm(teardown, "tasks and threads that do not end")
 
-    try:
-        return asyncio.run(run())
-    except ForcedStop as error:
-        raise Forced(str(error)) from error
+    async def _run(self, source: FileInput | None, output: Path) -> Outcome:
+        with ExitStack() as stack:
+            observe = stack.enter_context(_observer(self.request, self.config))
+            if self.request.as_json:
+                stack.enter_context(redirect_stdout(sys.stderr))  # what a stage prints is not part of the object
+            job, deadline = Job(source, output, observe), self.request.deadline
+            try:
+                return Outcome(
+                    await self.program.app.run(self.config, job, stop=self.stop, deadline=deadline, tell=_tell)
+                )
+            except ForcedStop as forced:
+                return Outcome(forced.report or RunReport(stopped=True), forced)
+
+    def _show(self, outcome: Outcome) -> None:
+        report, forced = outcome.report, outcome.forced
+        if self.program.debug:
+            self._show_tracebacks(report)
+        lines = [*summary.failure_lines(report), *(lines_of(forced) if forced is not None else ())]
+        for line in lines:
+            _tell(line)
+        _say(self._result(report, forced))
+
+    def _show_tracebacks(self, report: RunReport) -> None:
+        for failure in report.failures:
+            if failure.error is not None:
+                _tell("".join(traceback.format_exception(failure.error)).rstrip())
+
+    def _result(self, report: RunReport, forced: ForcedStop | None) -> str:
+        if self.request.as_json:
+            data = summary.as_json(report, self.config.name, self.config.kind.name)
+            if forced is not None:
+                data |= {"ok": False, "error": error_data(forced)}
+            return json.dumps(data, default=str) + "\n"
+        return "" if self.request.quiet else summary.as_text(report)
+
+
+def _blocker(loop: asyncio.AbstractEventLoop) -> str:
+    task = asyncio.current_task(loop)
+    return BLOCKED if task is None else f"{BLOCKED}: task {task.get_name()!r}"
 
 
 def _tell(line: str) -> None:
-    click.echo(line, err=True)
+    with suppress(OSError):  # nobody reads standard error any more: no reason to stop
+        click.echo(line, err=True)
+
+
+def _say(text: str) -> None:
+    """Print on standard output; that nobody reads it changes nothing about the run. Raises `StagewireError`."""
+    try:
+        click.echo(text, file=sys.stdout, nl=False)  # as its encoding has it: click would override ASCII
+    except BrokenPipeError:
+        silence(sys.stdout)
+    except OSError as error:
+        silence(sys.stdout)
+        raise StagewireError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def _made(output: Path) -> Path:
@@ -126,16 +197,10 @@ def _observer(request: Request, config: Config) -> AbstractContextManager[Observ
     return bar(config.name) if watched else nullcontext(ignore)
 
 
-def _show(report: RunReport, config: Config, request: Request) -> None:
-    for line in summary.failure_lines(report):
-        click.echo(line, err=True)
-    if request.as_json:
-        click.echo(json.dumps(summary.as_json(report, config.name, config.kind.name), default=str))
-    elif not request.quiet:
-        summary.print_summary(report)
-
-
-def _status(report: RunReport, stop: StopSignal) -> int:
+def _status(outcome: Outcome, stop: StopSignal) -> int:
+    report = outcome.report
+    if outcome.forced is not None:
+        return Exit.FORCED
     stopped = status_of_stop(stop.reason) if report.stopped else None
     if stopped is not None:
         return stopped

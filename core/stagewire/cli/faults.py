@@ -7,11 +7,18 @@ import click
 from stagewire.cli.exits import Exit
 from stagewire.errors import ConfigError, PluginError, StagewireError, describe
 
+_HELP: tuple[type[click.ClickException], ...] = tuple(
+    found for name in ("NoArgsIsHelpError",) if (found := getattr(click.exceptions, name, None)) is not None
+)
+"""What newer versions of click raise for a group without a command; older ones print its help themselves."""
+
 
 def lines_of(error: BaseException) -> list[str]:
     """Return what to print about an error, one line per fault. A configuration's faults begin with their place."""
     if isinstance(error, ConfigError):
         return [_one_line(str(problem)) for problem in error.problems]
+    if isinstance(error, _HELP):
+        return error.format_message().splitlines()
     if isinstance(error, click.ClickException):
         return [f"error: {_one_line(error.format_message())}{_help_hint(error)}"]
     if isinstance(error, StagewireError):

@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -50,6 +51,14 @@ class FileInput:
     def size(self) -> int | None:
         """How many bytes are left to read, where the system knows."""
         return self._size
+
+    def is_same_file(self, path: Path) -> bool:
+        """Return whether it reads the regular file at ``path``, which may be a link to it."""
+        status = os.fstat(self._fd)
+        try:
+            return stat.S_ISREG(status.st_mode) and os.path.samestat(status, path.stat())
+        except OSError:
+            return False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield blocks until the end.

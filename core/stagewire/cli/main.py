@@ -6,7 +6,6 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import TextIO
 
 import click
 from click.shell_completion import shell_complete
@@ -15,6 +14,7 @@ from stagewire.cli.exits import HELP, Exit
 from stagewire.cli.faults import lines_of, status_of
 from stagewire.cli.options import Group
 from stagewire.cli.program import Program
+from stagewire.cli.streams import escape_what_cannot_be_encoded, flushed, give_up_broken, open_standard_streams, silence
 from stagewire.cli.watchdog import Watchdog
 from stagewire.errors import PluginError
 
@@ -24,13 +24,18 @@ COMPLETE_VARIABLE = "_STAGEWIRE_COMPLETE"
 EXIT_GRACE = 5.0
 """Seconds that the interpreter has to end after the program has; a thread that a stage left behind may hold it up."""
 
+FORCED_EXIT_GRACE = 0.5
+"""The same after a stop that was forced."""
+
 
 def main() -> int:
     """Run the program on the process's arguments, and return its exit status. Does not hang at the end."""
+    open_standard_streams()
     watchdog = Watchdog(Exit.FORCED)
     watchdog.start()
     status = invoke(sys.argv[1:], watchdog=watchdog)
-    watchdog.arm(EXIT_GRACE, "a thread that was left behind")
+    give_up_broken(sys.stderr)
+    watchdog.arm(FORCED_EXIT_GRACE if status == Exit.FORCED else EXIT_GRACE, "a thread that was left behind")
     return status
 
 
@@ -44,11 +49,11 @@ def invoke(
     """Run the program on the arguments, and return its exit status. Raises nothing."""
     program = Program(environ, extra_plugins, watchdog or Watchdog(Exit.FORCED))
     for stream in (sys.stdout, sys.stderr):
-        _escape_what_cannot_be_encoded(stream)
+        escape_what_cannot_be_encoded(stream)
     try:
-        return _flushed(_run(program, list(arguments)))
+        return flushed(_run(program, list(arguments)))
     except BrokenPipeError:
-        _silence(sys.stdout)
+        silence(sys.stdout)
         return Exit.BROKEN_PIPE
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -103,24 +108,3 @@ class _FromPlugins(Group):
 @click.version_option(package_name="stagewire", message="%(prog)s %(version)s")
 def stagewire_group() -> None:
     """Wire stages into pipelines: check a pipeline's file, look at it, and run it."""
-
-
-def _flushed(status: int) -> int:
-    sys.stdout.flush()
-    return status
-
-
-def _silence(stream: TextIO) -> None:
-    """Send the rest of a stream whose reader has gone to nowhere, so that the interpreter does not stumble at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, stream.fileno())
-    finally:
-        os.close(nowhere)
-
-
-def _escape_what_cannot_be_encoded(stream: object) -> None:
-    """Let a file name that the terminal's encoding does not have be written escaped instead of ending the program."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")

@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, PydanticUserError
 
+from stagewire.cli.tables import table
+
 
 def options_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON Schema of an options model; an empty one when its types have none."""
@@ -18,33 +20,48 @@ def options_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def option_lines(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Give a line for each option: its name, its type, its default, and what it does."""
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    if not properties:
+    """Give a table of the options: key, type, default, what it does; and one of each model that they consist of."""
+    if not schema.get("properties"):
         yield "no options" if schema else "options that cannot be described"
         return
+    yield from _table("options", schema)
+    for name, part in sorted(schema.get("$defs", {}).items()):
+        if part.get("properties"):
+            yield from _table(name, part)
+
+
+def _table(title: str, schema: Mapping[str, Any]) -> Iterator[str]:
     required = set(schema.get("required", ()))
-    yield "options"
-    widest = max(len(name) for name in properties)
-    for name, option in properties.items():
-        parts = [_type(option), "required" if name in required else _default(option), option.get("description", "")]
-        yield f"    {name:<{widest}}  {'; '.join(' '.join(part.split()) for part in parts if part)}"
+    rows = [
+        (name, _type(option), "required" if name in required else _default(option), _description(option))
+        for name, option in schema["properties"].items()
+    ]
+    yield ""
+    yield from table(rows, (title, "type", "default", ""), indent=0).splitlines()
+
+
+def _description(option: Mapping[str, Any]) -> str:
+    return " ".join(option.get("description", "").split())
 
 
 def _type(option: Mapping[str, Any]) -> str:
     if "$ref" in option:
         return str(option["$ref"]).rpartition("/")[2]
-    if "enum" in option:
-        return " | ".join(json.dumps(value) for value in option["enum"])
-    if "const" in option:
-        return json.dumps(option["const"])
+    if "enum" in option or "const" in option:
+        return " | ".join(json.dumps(value) for value in option.get("enum", [option.get("const")]))
     for key in ("anyOf", "oneOf", "allOf"):
         if key in option:
             return " | ".join(_type(each) for each in option[key])
+    return _container(option) or str(option.get("type", "anything"))
+
+
+def _container(option: Mapping[str, Any]) -> str | None:
     if option.get("type") == "array":
         return f"list of {_type(option.get('items', {}))}"
-    return str(option.get("type", "anything"))
+    if option.get("type") == "object" and isinstance(values := option.get("additionalProperties"), dict):
+        return f"map of {_type(values)}"
+    return None
 
 
 def _default(option: Mapping[str, Any]) -> str:
-    return f"default {json.dumps(option['default'])}" if "default" in option else "optional"
+    return json.dumps(option["default"], ensure_ascii=False) if "default" in option else ""

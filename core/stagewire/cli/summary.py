@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
+from stagewire.cli.tables import table
 from stagewire.spec.pipeline import OutputFile, RunReport
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 STEP = 1000
 
 
-def print_summary(report: RunReport) -> None:
-    """Print the summary table and the files written, on standard output. Readable at 80 columns."""
-    from rich.console import Console  # noqa: PLC0415 — the run has loaded it by now; the other commands need none of it
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    if report.rows:
-        console.print(_table(report.rows))
+def as_text(report: RunReport) -> str:
+    """Return the summary table and the files written. Readable at 80 columns."""
+    parts = [table(report.rows)] if report.rows else []
     if report.outputs:
-        if report.rows:
-            console.print()
-        console.print(_table(_output_rows(report.outputs), header=("file", "stage", "chunks", "size"), right=2))
+        parts.append(table(_output_rows(report.outputs), ("file", "stage", "chunks", "size"), right=2))
+    return "\n\n".join(parts) + "\n" if parts else ""
 
 
 def as_json(report: RunReport, pipeline: str, kind: str) -> dict[str, Any]:
@@ -60,17 +53,3 @@ def size(count: int) -> str:
 
 def _output_rows(outputs: Iterable[OutputFile]) -> list[tuple[str, ...]]:
     return [(str(each.path), each.stage, f"{each.chunks:,}", size(each.bytes)) for each in outputs]
-
-
-def _table(rows: Iterable[Sequence[str]], header: Sequence[str] = ("", ""), right: int | None = None) -> Table:
-    """Make a table without lines. Columns from ``right`` on hold numbers; long texts fold, so that none is cut."""
-    from rich.table import Table  # noqa: PLC0415 — see print_summary
-    from rich.text import Text  # noqa: PLC0415 — same
-
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(header))
-    for index, title in enumerate(header):
-        numeric = right is not None and index >= right
-        table.add_column(title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table

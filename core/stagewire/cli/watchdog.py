@@ -13,10 +13,14 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
+BLOCKED = "what blocks the event loop"
+Reason = str | Callable[[], str]
+"""What is waited for, or a function that says it."""
+
 _LOOK_AGAIN = b"\xff"
 """Wakes the thread; no signal has this number."""
 
@@ -33,7 +37,8 @@ class Watchdog:
         self._mouth: socket.socket | None = None
         self._patience: float | None = None
         self._end: float | None = None
-        self._reason = ""
+        self._reason: Reason = ""
+        self._blamed: Reason = BLOCKED
 
     def start(self) -> None:
         """Begin to watch, to the end of the process. Only in the main thread, once."""
@@ -45,17 +50,20 @@ class Watchdog:
         threading.Thread(target=self._watch, args=(ear,), name="watchdog", daemon=True).start()
 
     @contextmanager
-    def after_signal(self, seconds: float) -> Iterator[None]:
+    def after_signal(self, seconds: float, reason: Reason = BLOCKED) -> Iterator[None]:
         """Inside the block, give a stop signal this long to end it. The end of the block disarms."""
-        self._patience = seconds
+        self._patience, self._blamed = seconds, reason
         try:
             yield
         finally:
             self._patience = self._end = None
             self._wake()
 
-    def arm(self, seconds: float, reason: str) -> None:
-        """End the process in so many seconds, for this reason, unless an earlier end is set already."""
+    def arm(self, seconds: float, reason: Reason) -> None:
+        """End the process in so many seconds, for this reason, unless an earlier end is set already.
+
+        A callable is asked for it then, on the watching thread.
+        """
         end = time.monotonic() + seconds
         if self._end is None or end < self._end:
             self._end, self._reason = end, reason
@@ -76,9 +84,10 @@ class Watchdog:
 
     def _hear(self, signals: bytes) -> None:
         if self._patience is not None and STOPS.intersection(signals):
-            self.arm(self._patience, "what blocks the event loop")
+            self.arm(self._patience, self._blamed)
 
     def _end_process(self) -> None:
-        # Not through sys.stderr, whose lock the stuck thread may hold.
-        os.write(2, f"error: forced to end, still waiting for {self._reason}\n".encode())
+        reason = self._reason if isinstance(self._reason, str) else self._reason()
+        with suppress(OSError):  # not through sys.stderr, whose lock the stuck thread may hold
+            os.write(2, f"error: forced to end, still waiting for {reason}\n".encode())
         os._exit(self._status)

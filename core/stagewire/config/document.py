@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,10 @@ class Document:
     def locate_key(self, path: Where) -> Location:
         """Return where the key of ``path`` stands, or what `locate` says when the files do not have it."""
         return self.keys.get(path) or self.locate(path)
+
+    def placed(self, error: ConfigError) -> ConfigError:
+        """Return the same error, each problem with its place in the files, also where only its path is known."""
+        return ConfigError([replace(each, location=each.location or self.locate(each.path)) for each in error.problems])
 
 
 @dataclass(frozen=True, slots=True)

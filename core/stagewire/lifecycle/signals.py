@@ -17,6 +17,8 @@ from stagewire.logs import fallback_logger
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+    from stagewire.spec.pipeline import RunReport
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 """What an operator or a terminal sends to end a program."""
 
@@ -30,7 +32,10 @@ class ForcedStop(StagewireError):
     Attributes:
         signal: The signal that asked for the stop.
         waited_for: What had not ended, as a person would say it.
+        report: What the work had come to, where whoever ran it knows.
     """
+
+    report: RunReport | None = None
 
     def __init__(self, number: signal.Signals, deadline: float, waited_for: str) -> None:
         self.signal = number

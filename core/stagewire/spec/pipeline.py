@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 class InputStream(Protocol):
@@ -18,6 +18,10 @@ class InputStream(Protocol):
     @property
     def size(self) -> int | None:
         """How many bytes there are, where that is known beforehand."""
+
+    def is_same_file(self, path: Path) -> bool:  # noqa: ARG002 — the answer of what is no file
+        """Return whether what is read is the file at ``path``, by whatever name: writing there would destroy it."""
+        return False
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -43,11 +47,15 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request (or pair, or session) that did not end well: which, where, why."""
+    """A request (or pair, or session) that did not end well: which, where, why.
+
+    ``error`` is the exception that a stage raised, where it is at hand; ``--debug`` shows its traceback.
+    """
 
     subject: str
     stage: str
     cause: str
+    error: BaseException | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +103,21 @@ class Pipeline(Protocol):
         """Return the pipeline as a Mermaid flowchart."""
 
     async def run(self, job: Job) -> RunReport:
-        """Run the job to its end. After ``prepare_shutdown`` it ends soon, with ``stopped`` in the report."""
+        """Run the job to its end. After ``prepare_shutdown`` it ends soon, with ``stopped`` in the report.
+
+        Cancelled after ``prepare_shutdown``, because the deadline has passed, it may return what there is to report.
+        """
 
     async def prepare_shutdown(self) -> None:
         """Close admission: take no further work, let what is inside end (SD-5)."""
 
     async def shutdown(self) -> None:
         """Stop every task and thread, and let go of everything (OR-8). Idempotent, also when ``run`` never ran."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A pipeline that can say what a stop waits for."""
+
+    def waiting_for(self) -> str | None:
+        """Name what has not ended, the stages by their names, in a few words; ``None`` when it is nothing of its."""

@@ -15,6 +15,7 @@ from stagewire.cli import invoke
 
 PLAY = """
 import asyncio, sys, threading, time
+from contextlib import suppress
 from typing import Literal
 from pydantic import Field
 from stagewire import Failure, Options, OutputFile, Progress, Provider, RunReport, hookimpl
@@ -38,7 +39,8 @@ class Play:
         self.closed.set()
 
     async def shutdown(self):
-        say("shutdown")
+        with suppress(BrokenPipeError):
+            say("shutdown")
 
     async def copy(self, job):
         path, done = job.output / "copy.txt", 0
@@ -53,8 +55,17 @@ class Play:
     async def failing(self, job):
         return RunReport(failures=[Failure("r1", "copy", "no\\nink")], rows=[("requests", "1")])
 
+    async def broken(self, job):
+        try:
+            raise ValueError("no ink")
+        except ValueError as error:
+            return RunReport(failures=[Failure("r1", "copy", "ValueError: no ink", error)])
+
     async def raising(self, job):
         raise RuntimeError("the play\\nbroke off")
+
+    async def quiet(self, job):
+        return RunReport(rows=[("requests", "0")])
 
     async def chatty(self, job):
         print("a stage that prints")
@@ -72,7 +83,21 @@ class Play:
 
     async def stubborn(self, job):
         say("ready")
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return RunReport([OutputFile(job.output / "half.txt", "copy", 1, 4)], stopped=True)
+
+    def waiting_for(self):
+        return "stage 'ink'" if self.options.mode == "stubborn" else None
+
+    async def deaf(self, job):
+        say("ready")
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass
 
     async def blocked(self, job):
         say("ready")

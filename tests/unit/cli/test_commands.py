@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import click
-from pydantic import ConfigDict
+import pytest
+from pydantic import ConfigDict, Field
 
 import stagewire
 from stagewire import Extra, Options, Provider, hookimpl
@@ -179,11 +180,52 @@ def test_plugins_show_tells_a_plugin_and_its_namesake_with_options(stage: Any) -
     assert result.status == 0
     assert "plugin play" in result.out
     assert "pipeline kind play" in result.out
-    assert 'mode  string; default "copy"; What the play does.' in result.out
-    assert 'fail  "no" | "yes"; default "no"' in result.out
+    assert [line.split(maxsplit=3) for line in result.out.splitlines()[-3:-1]] == [
+        ["options", "type", "default"],
+        ["mode", "string", '"copy"', "What the play does."],
+    ]
+    assert result.out.splitlines()[-1].split() == ["fail", '"no"', "|", '"yes"', '"no"']
     kind = json.loads(stage("plugins", "show", "play", "--json").out)[1]
     assert kind["options"]["properties"]["mode"]["default"] == "copy"
     assert kind["usable"]
+
+
+class Part(Options):
+    sizes: list[int] = Field(default=[], description="How large the parts are.")
+
+
+class Whole(Options):
+    parts: dict[str, Part] = Field(description="The parts, by name: " + "long " * 40)
+
+
+def test_plugins_lists_what_each_offers_and_shows_nested_options_within_80_columns(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    summary = "Makes a whole of parts, and says so in a sentence that does not fit into one line."
+    whole = [Provider(name="acme.whole", summary=summary, factory=lambda _options, _context: None, options=Whole)]
+    plugins = {"acme": plugin_with(stagewire_stages=lambda: whole)}
+    listed, shown = stage("plugins", plugins=plugins).out, stage("plugins", "show", "acme.whole", plugins=plugins).out
+    assert all(len(line) <= 80 for line in (*listed.splitlines(), *shown.splitlines()))
+    assert f"stage acme.whole {summary}" in " ".join(listed.split())
+    rows = [line.split()[:5] for line in shown.splitlines()]
+    assert ["parts", "map", "of", "Part", "required"] in rows
+    assert ["sizes", "list", "of", "integer", "[]"] in rows
+
+
+def test_a_part_of_a_name_finds_those_that_hold_it(stage: Any) -> None:
+    result = stage("plugins", "show", "morse")
+    assert result.status == 2
+    assert "no plugin or provider is called 'morse'; did you mean 'morse.encode' or 'morse.tone'?" in result.err
+
+
+@pytest.mark.parametrize("group", [(), ("config",)], ids=["program", "config"])
+def test_a_group_without_a_command_prints_its_help_in_lines(stage: Any, group: tuple[str, ...]) -> None:
+    result = stage(*group)
+    assert result.status in {0, 2}  # as click has it
+    lines = (result.out + result.err).splitlines()
+    assert lines[0].startswith("Usage: stagewire ")
+    assert "Options:" in lines
 
 
 def test_plugins_show_of_something_unknown_exits_2(stage: Any) -> None:
@@ -213,6 +255,7 @@ def test_doctor_is_not_upset_by_a_missing_extra_and_tells_the_remedy(stage: Any)
     result = stage("doctor", plugins={"acme": plugin_with(stagewire_transports=needy)})
     assert result.status == 0
     assert 'pip install "stagewire[rabbitmq]"' in result.out
+    assert result.out.splitlines()[-1] == "all is well but for what an optional install would bring: acme"
 
 
 def test_a_plugin_that_prints_at_import_does_not_spoil_standard_output(stage: Any) -> None:

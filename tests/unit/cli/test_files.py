@@ -140,3 +140,20 @@ def test_nothing_is_left_open_after_a_refusal(tmp_path: Path) -> None:
     with open_input("/dev/null"):
         pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_it_knows_the_file_that_it_reads_by_every_name(tmp_path: Path) -> None:
+    file = tmp_path / "in"
+    file.touch()
+    (tmp_path / "soft").symlink_to(file)
+    (tmp_path / "hard").hardlink_to(file)
+    (tmp_path / "copy").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with open_input(str(file)) as stream:
+        assert all(stream.is_same_file(tmp_path / name) for name in ("in", "soft", "hard"))
+        assert not any(stream.is_same_file(tmp_path / name) for name in ("copy", "dangling", "missing", "in/below"))
+
+
+def test_a_device_may_be_input_and_output() -> None:
+    with open_input("/dev/null") as stream:
+        assert not stream.is_same_file(Path("/dev/null"))

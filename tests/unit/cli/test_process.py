@@ -90,11 +90,78 @@ def test_sd8_a_second_signal_says_what_is_waited_for_and_forced_is_told_from_cle
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 3
-    assert "SIGINT: still waiting for pipeline 'play' to finish the work inside" in err.splitlines()
-    assert any(line.startswith("error: forced to end 1.5 s after SIGINT") for line in err.splitlines())
+    assert "SIGINT: still waiting for stage 'ink'" in err.splitlines()
+    assert "error: forced to end 1.5 s after SIGINT, still waiting for stage 'ink'" in err.splitlines()
     assert "shutdown" in err.splitlines()  # forced, and yet in order
     assert "Traceback" not in err
-    assert not json.loads(out)["ok"]
+    data = json.loads(out)
+    assert (data["ok"], data["stopped"], data["error"]["type"]) == (False, True, "ForcedStop")
+    assert data["outputs"] == [{"path": "out/half.txt", "stage": "copy", "chunks": 1, "bytes": 4}]
+
+
+@pytest.mark.parametrize("mode", ["stubborn", "deaf"])
+def test_sd8_a_forced_stop_still_prints_the_summary(stage: Any, started: Any, mode: str) -> None:
+    process = started("run", stage.config(f"mode: {mode}\n"), "--deadline", "0.2")
+    ready(process)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 3
+    assert "error: forced to end 0.2 s after SIGTERM, still waiting for" in err
+    assert ("out/half.txt" in out) == (mode == "stubborn")
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)], ids=str)
+def test_closed_standard_streams_change_nothing_about_a_run(
+    stage: Any, started: Any, tmp_path: Path, closed: tuple[int, ...]
+) -> None:
+    def close() -> None:
+        for fd in closed:
+            os.close(fd)
+
+    (tmp_path / "in.txt").write_text("hello")
+    process = started("run", stage.config(), "--input", tmp_path / "in.txt", preexec_fn=close)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert (tmp_path / "out" / "copy.txt").read_text() == "hello"  # and nothing of what is said to a person
+    assert bool(out) == (1 not in closed)
+    assert bool(err) == (2 not in closed)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["summary", "json"])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_run_that_nobody_watches_any_more_ends_as_it_would(
+    stage: Any, started: Any, stream: str, options: tuple[str, ...]
+) -> None:
+    process = started("run", stage.config("mode: failing\n"), *options)
+    getattr(process, stream).close()
+    process.wait(timeout=20)
+    assert process.returncode == 1
+    started_well = started("run", stage.config("mode: quiet\n"), *options)
+    getattr(started_well, stream).close()
+    started_well.wait(timeout=20)
+    assert started_well.returncode == 0
+
+
+def test_standard_output_that_is_full_is_one_line_and_fails(stage: Any, started: Any) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = started("run", stage.config("mode: quiet\n"), stdout=full)
+        _out, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert err.splitlines() == ["shutdown", "error: standard output cannot be written: No space left on device"]
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",)], ids=["plain", "quiet"])
+def test_data_on_standard_input_that_nobody_asked_for_is_told(
+    stage: Any, started: Any, options: tuple[str, ...]
+) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"hello")
+    process = started("run", stage.config("mode: quiet\n"), *options, stdin=reading)
+    _out, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert err.count("`--input -` feeds the pipeline with it") == (not options)
+    for fd in (reading, writing):
+        os.close(fd)
 
 
 @pytest.mark.slow
@@ -105,10 +172,10 @@ def test_sd8_neither_a_blocked_event_loop_nor_a_thread_left_behind_can_keep_the_
     ready(blocked)
     blocked.send_signal(signal.SIGTERM)
     left = started("run", stage.config("mode: thread\n", "thread.yaml"))
-    for process, what in ((blocked, "what blocks the event loop"), (left, "a thread that was left behind")):
+    for process, what in ((blocked, "what blocks the event loop: task "), (left, "a thread that was left behind")):
         _out, err = process.communicate(timeout=30)
         assert process.returncode == 3
-        assert f"error: forced to end, still waiting for {what}" in err.splitlines()
+        assert any(line.startswith(f"error: forced to end, still waiting for {what}") for line in err.splitlines())
 
 
 def test_ctrl_c_before_the_run_prints_no_traceback(stage: Any, started: Any, tmp_path: Path) -> None:

@@ -92,6 +92,14 @@ def test_debug_shows_the_traceback_wherever_it_stands(stage: Any, before: bool) 
     assert "Traceback" in result.err
 
 
+def test_debug_shows_the_traceback_of_a_stage_that_failed(stage: Any) -> None:
+    assert "Traceback" not in stage.run("mode: broken\n").err
+    result = stage.run("mode: broken\n", "--debug")
+    assert result.status == 1
+    assert 'raise ValueError("no ink")' in result.err or "ValueError: no ink" in result.err.partition("Traceback")[2]
+    assert result.err.splitlines()[-1] == "failed: r1 in stage copy: ValueError: no ink"
+
+
 def test_a_failed_run_is_an_object_for_programs_too(stage: Any) -> None:
     result = stage.run("mode: raising\n", "--json")
     assert result.status == 1

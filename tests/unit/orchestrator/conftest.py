@@ -180,12 +180,14 @@ class Lab:
             return [str(problem).removeprefix(str(self.folder / "pipeline.yaml")) for problem in error.problems]
         return []
 
-    async def run_async(self, text: str, source: Any = None, stop: StopSignal | None = None) -> RunReport:
+    async def run_async(
+        self, text: str, source: Any = None, stop: StopSignal | None = None, deadline: float = 30.0
+    ) -> RunReport:
         """Run; the source is a text, or anything that iterates blocks."""
         app = self.app()
         blocks = Blocks(source) if isinstance(source, str | bytes | list) else source
         job = Job(blocks, self.out, self.progress.append)
-        return await app.run(self.load(text, app), job, signals=False, stop=stop)
+        return await app.run(self.load(text, app), job, signals=False, stop=stop, deadline=deadline)
 
     def run(self, text: str, source: Any = None) -> RunReport:
         """The same, to its end, with nothing left behind."""
@@ -215,6 +217,9 @@ class Blocks:
         data = source.encode() if isinstance(source, str) else source
         self._blocks = [data] if isinstance(data, bytes) else data
         self.size = sum(len(block) for block in self._blocks)
+
+    def is_same_file(self, _path: Path) -> bool:
+        return False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for block in self._blocks:

@@ -43,6 +43,11 @@ def test_or13_a_good_file_has_no_problem(lab: Any) -> None:
             "outputs.a.file: the output of 'b' goes to the",
         ),
         ("to: b}", "to: b, kind: chonk}", "edges[0].kind"),
+        (
+            "to: b}",
+            "to: b, stall: 3}",
+            ":8:29: edges[0].stall: only a chunk edge has stall: remove it, or make the edge",
+        ),
         ("to: b}", "to: b, windw: 3}", "did you mean 'window'?"),
         ("{use: up}", "{use: up, replicas: 0}", "stages.b.replicas"),
     ],

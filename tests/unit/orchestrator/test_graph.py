@@ -292,4 +292,18 @@ def test_or13_the_constructor_says_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="other final stages"):
         Orchestrator({"a": ScriptedClient()}, lambda *_: None, ["b"], graph=Graph("a", [], "a"))
     with pytest.raises(TypeError, match="needs a forward_fn"):
-        Orchestrator([ScriptedClient()], None, [0])
+        Orchestrator([ScriptedClient(), ScriptedClient()], None, [1])
+
+
+def test_or13_one_stage_has_nothing_to_forward() -> None:
+    client = ScriptedClient()
+
+    async def main() -> None:
+        async with Orchestrator([client], None, [0]) as orchestrator:
+            await orchestrator.add_request("r", "prompt")
+            await asyncio.sleep(0.001)
+            client.put("r", "x", True)
+            output = await orchestrator.next_output(1)
+            assert (output.data, output.terminal) == ("x", Terminal.END)
+
+    run_virtual(main())

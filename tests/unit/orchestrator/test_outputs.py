@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import errno
 import io
 import itertools
 import struct
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from stagewire import StageRequest
+from stagewire import Options, StageRequest
+from stagewire_orchestrator import sinks
 from stagewire_orchestrator.formats import encode_bytes, encode_json, encode_text, format_of, guess
 from stagewire_orchestrator.wav import HEADER_BYTES, LIMIT, WavFull, WavWriter
 
@@ -143,7 +145,7 @@ def test_sound_beyond_the_limit_ends_the_run_by_name_and_the_file_can_be_played(
     report = lab.run(SOUND)
     (failure,) = report.failures
     assert failure.stage == "tone"
-    assert "output tone.wav: WavFull: the sound is longer than a WAV file can hold (100,000 bytes)" in failure.cause
+    assert "tone.wav: the sound is longer than a WAV file can hold (100,000 bytes)" in failure.cause
     assert len(frames((lab.out / "tone.wav").read_bytes())) == 100_000
     assert closed == [True]
     assert report.outputs[0].bytes == 100_000 + HEADER_BYTES
@@ -168,14 +170,94 @@ def test_a_chunk_of_the_wrong_type_fails_the_run_by_file_and_stage(lab: Any, chu
     lab.stage("odd", odd)
     (failure,) = lab.run(f"stages: {{odd: {{use: odd}}}}\noutputs: {{odd: {{file: {name}}}}}").failures
     assert failure.stage == "odd"
-    assert failure.cause.startswith(f"output {name}: TypeError")
+    assert failure.cause.startswith(f"output {lab.out / name}: ")
+    assert type(chunk).__name__ in failure.cause
 
 
 def test_a_file_that_cannot_be_made_fails_the_run_before_it_begins(lab: Any) -> None:
     (lab.out / "tone.wav").mkdir()
     lab.stage("tone", lambda _request: None)
     (failure,) = lab.run(SOUND).failures
-    assert failure.cause.startswith("output tone.wav: IsADirectoryError")
+    assert failure.cause == (
+        f"output {lab.out / 'tone.wav'}: it cannot be written: Is a directory;"
+        " remove the directory, or choose another file name"
+    )
+
+
+TWO = """
+stages: {lines: {use: lines}, up: {use: up}}
+edges: [{from: lines, to: up, kind: chunk}]
+outputs: {lines: {file: lines.txt}, up: {file: up.txt}}
+"""
+
+
+@pytest.mark.parametrize("count", [1, 100_000], ids=["at the end", "on the way"])
+def test_a_full_disk_fails_the_run_once_by_stage_and_file_and_the_other_file_is_whole(lab: Any, count: int) -> None:
+    (lab.out / "lines.txt").symlink_to("/dev/full")
+    report = lab.run(TWO, "x\n" * count)
+    (failure,) = report.failures
+    assert failure.stage == "lines"
+    assert failure.cause == (
+        f"output {lab.out / 'lines.txt'}: it cannot be written: No space left on device;"
+        " make room, or choose another --output directory"
+    )
+    up = lab.read("up.txt")
+    assert up == "X\n" * (len(up) // 2)  # closed, after the other one could not be
+    assert [file.bytes for file in report.outputs] == [0, len(up)]
+
+
+def test_a_close_that_fails_is_told_of_each_file_and_no_file_stays_open(
+    lab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Any) -> None:
+        real(self)
+        raise OSError(errno.EIO, "Input/output error")
+
+    real = sinks.Sink.close
+    monkeypatch.setattr(sinks.Sink, "close", broken)
+    report = lab.run(TWO, "x")
+    assert [failure.stage for failure in report.failures] == ["lines", "up"]
+    assert all("Input/output error" in failure.cause for failure in report.failures)
+    assert (lab.read("lines.txt"), lab.read("up.txt")) == ("x\n", "X\n")
+
+
+def test_a_directory_that_may_not_be_written_to_is_said_with_a_remedy(
+    lab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_self: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(sinks.Sink, "open", refuse)
+    (failure,) = lab.run(TWO, "x").failures
+    assert failure.cause == (
+        f"output {lab.out / 'lines.txt'}: it cannot be written: Permission denied;"
+        " choose another --output directory, or let this one be written to"
+    )
+
+
+def test_a_wav_file_of_texts_fails_by_stage_and_file_and_says_what_to_do(lab: Any) -> None:
+    (failure,) = lab.run("stages: {lines: {use: lines}}\noutputs: {lines: {file: x.wav, rate: 8000}}", "a\nb").failures
+    assert failure.stage == "lines"
+    assert "x.wav: a wav file takes buffers of 16-bit samples, and the chunk is str: choose" in failure.cause
+
+
+class Rated(Options):
+    rate: int = 8_000
+
+
+class Fixed(Options):
+    @property
+    def rate(self) -> int:
+        return 22_050
+
+
+@pytest.mark.parametrize(("options", "own"), [(Rated, 8_000), (Fixed, 22_050)])
+def test_a_rate_that_is_not_the_stages_own_is_a_fault_of_the_file(lab: Any, options: type[Options], own: int) -> None:
+    lab.stage("tone", lambda _request, _options: None, options=options)
+    assert lab.problems(SOUND.replace("8000", "44100")) == [
+        f":6:40: outputs.tone.rate: the stage 'tone' makes {own} samples a second: give both the same rate"
+    ]
+    assert lab.problems(SOUND.replace("8000", str(own))) == []
 
 
 def test_a_file_may_lie_in_a_folder_of_the_output_directory(lab: Any) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stagewire import Options, RunReport, StageRequest, StagewireError, To
+from stagewire import ConfigError, InputStream, Options, RunReport, StageRequest, StagewireError, To, describe
 from stagewire.lifecycle import StopSignal
 from stagewire_orchestrator import links, sinks, standstill
 
@@ -51,7 +53,7 @@ def test_or14_an_empty_or_missing_input_gives_empty_files(lab: Any, kind: str, s
 def test_or14_downstream_consumes_while_upstream_still_produces(lab: Any) -> None:
     first_out = asyncio.Event()
 
-    class Patient:
+    class Patient(InputStream):
         """Gives its second line only when the first has come out at the other end."""
 
         name, size = "<patient>", None
@@ -73,7 +75,7 @@ def test_or14_downstream_consumes_while_upstream_still_produces(lab: Any) -> Non
 
 
 def test_or16_what_came_out_is_in_the_file_before_the_input_has_ended(lab: Any, eventually: Any) -> None:
-    class Watching:
+    class Watching(InputStream):
         """Gives its last line only when the first is in the file."""
 
         name, size = "<watching>", None
@@ -275,12 +277,86 @@ def test_or10_a_stage_that_raises_is_named_and_its_partial_files_stay(lab: Any, 
     report = lab.run(chunk_line(kind).replace(f"use: {place}", "use: broken"), "one\ntwo")
     (failure,) = report.failures
     assert (failure.stage, failure.cause) == (place, "process: ValueError: boom")
+    assert isinstance(failure.error, ValueError)
     assert lab.read(f"{place}.txt") == "before\n"
     assert dict(report.rows)["result"] == "failed; the files hold what there was until then"
 
 
+def leaves(_request: Any, error: BaseException) -> Any:
+    """Put out one chunk, then end in a way that would end a program."""
+    yield "before"
+    raise error
+
+
+@pytest.mark.parametrize("blocking", ["async", "no", "thread"])
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), SystemExit()], ids=repr)
+def test_or10_what_would_end_a_program_fails_the_request_only(lab: Any, blocking: Any, error: BaseException) -> None:
+    async def leaves_async(request: StageRequest) -> AsyncIterator[str]:
+        for chunk in leaves(request, error):
+            yield chunk
+
+    if blocking == "async":
+        lab.stage("leaves", leaves_async)
+    else:
+        lab.stage("leaves", lambda request: leaves(request, error), blocking=blocking)
+    (failure,) = lab.run(chunk_line().replace("use: up", "use: leaves"), "x").failures
+    assert (failure.stage, failure.cause) == ("up", f"process: {describe(error)}")
+    assert lab.read("up.txt") == "before\n"
+
+
+def test_or10_a_stage_that_leaves_as_it_opens_is_named(lab: Any) -> None:
+    class Leaves:
+        async def open(self, _context: Any) -> None:
+            sys.exit("no model")
+
+        async def process(self, request: StageRequest) -> AsyncIterator[str]:
+            yield request.id
+
+    lab.stage("leaves", Leaves)
+    with pytest.raises(StagewireError, match="stage 'up' could not be opened: SystemExit: no model"):
+        asyncio.run(lab.run_async(chunk_line().replace("use: up", "use: leaves"), "x"))
+
+
+def test_a_run_without_the_input_that_a_stage_asks_for_says_so(lab: Any) -> None:
+    async def source(_request: StageRequest) -> AsyncIterator[str]:
+        yield "x"
+
+    lab.stage("source", source)
+    asked, unasked = lab.run(chunk_line()), lab.run(chunk_line().replace("use: lines", "use: source"))
+    assert dict(asked.rows)["input"] == "none; give one with --input PATH, or - for standard input"
+    assert "input" not in dict(unasked.rows)
+
+
+def test_or8_a_stop_that_is_cut_short_names_the_stage_and_reports_what_there_is(lab: Any) -> None:
+    stop, reached = StopSignal(), asyncio.Event()
+
+    async def stuck(request: StageRequest) -> AsyncIterator[str]:
+        yield await anext(request.chunks)
+        reached.set()
+        await asyncio.Event().wait()
+
+    lab.stage("stuck", stuck)
+
+    async def main() -> RunReport:
+        running = asyncio.create_task(
+            lab.run_async(chunk_line().replace("use: up", "use: stuck"), "one\n", stop, deadline=0.05)
+        )
+        await reached.wait()
+        assert lab.pipeline.waiting_for() == "stage 'up'"
+        stop.set("enough")
+        report: RunReport = await running
+        return report
+
+    report = asyncio.run(main())
+    assert report.stopped
+    assert lab.read("up.txt") == "one\n"
+    assert [file.chunks for file in report.outputs] == [1, 1]
+    assert dict(report.rows)["result"] == "stopped; the files hold what there was until then"
+    assert lab.pipeline.waiting_for() is None
+
+
 def test_or10_an_input_that_cannot_be_read_on_fails_the_entry(lab: Any) -> None:
-    class Broken:
+    class Broken(InputStream):
         name, size = "<broken>", None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -290,6 +366,28 @@ def test_or10_an_input_that_cannot_be_read_on_fails_the_entry(lab: Any) -> None:
     report = lab.run(chunk_line(), Broken())
     (failure,) = report.failures
     assert (failure.stage, failure.cause) == ("lines", "process: StagewireError: the disk is gone")
+
+
+def test_an_output_that_is_the_input_is_refused_before_any_file_is_touched(lab: Any) -> None:
+    (lab.out / "up.txt").write_text("precious")
+
+    class Same(InputStream):
+        name, size = "up.txt", 8
+
+        def is_same_file(self, path: Path) -> bool:
+            return path.name == "up.txt"
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"precious"
+
+    with pytest.raises(ConfigError, match=r"up\.txt is the input itself, and would replace it") as caught:
+        lab.run(chunk_line(), Same())
+    (problem,) = caught.value.problems
+    assert problem.path == ("outputs", "up", "file")
+    assert problem.location is not None
+    assert (problem.location.file, problem.location.line) == (lab.folder / "pipeline.yaml", 12)
+    assert lab.read("up.txt") == "precious"
+    assert not (lab.out / "lines.txt").exists()
 
 
 @pytest.mark.parametrize("method", ["open", "factory"])
@@ -417,7 +515,7 @@ def test_or16_back_pressure_reaches_from_the_file_to_the_input(lab: Any, monkeyp
     gate = threading.Event()
     read = 0
 
-    class Long:
+    class Long(InputStream):
         name, size = "<long>", None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -458,7 +556,7 @@ def test_or8_a_stop_reads_no_further_and_works_off_what_was_read(lab: Any) -> No
     stop = StopSignal()
     reached = asyncio.Event()
 
-    class Endless:
+    class Endless(InputStream):
         name, size = "<endless>", None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:

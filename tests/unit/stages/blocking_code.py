@@ -55,6 +55,11 @@ def fail(_request: BlockingRequest) -> Iterator[str]:
     raise ValueError("boom")
 
 
+def leave(_request: BlockingRequest) -> Iterator[str]:
+    yield "before"
+    sys.exit(3)
+
+
 def unsendable(_request: BlockingRequest) -> object:
     return object()
 

@@ -107,6 +107,20 @@ def test_plain_code_sees_the_whole_request(blocking: str) -> None:
     assert run(stage, request) == [["id", {"a": 1}, ["x", "y"], {"up": ["x"], "down": ["y"]}]]
 
 
+def test_or10_what_would_end_the_stages_process_fails_the_request_only() -> None:
+    async def main() -> None:
+        stage = build(blocking_code.leave, blocking="process")
+        await stage.open(stage_context())
+        for _each in range(2):  # the process lives on
+            stream = stage.process(StageRequest("r"))
+            assert await anext(stream) == "before"
+            with pytest.raises(StagewireError, match="SystemExit: 3"):
+                await anext(stream)
+        await stage.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("blocking", ["no", "thread", "process"])
 def test_or10_what_plain_code_raises_comes_after_what_it_yielded(blocking: str) -> None:
     async def main() -> list[Any]:

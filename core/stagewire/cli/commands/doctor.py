@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -13,7 +13,7 @@ from stagewire.cli import description
 from stagewire.cli.exits import Exit
 from stagewire.cli.options import Command
 from stagewire.cli.program import Program, pass_program
-from stagewire.registry import ALLOW_VARIABLE, BLOCK_VARIABLE, Catalog, PluginState
+from stagewire.registry import ALLOW_VARIABLE, BLOCK_VARIABLE, Catalog, PluginRecord, PluginState
 
 UNHEALTHY = (PluginState.BROKEN, PluginState.CONFLICT)
 
@@ -46,4 +46,11 @@ def _advice(catalog: Catalog) -> Iterator[str]:
         yield f"{BLOCK_VARIABLE} or {ALLOW_VARIABLE} names what is not installed: {', '.join(unmatched)}"
     troubled = sum(plugin.state in UNHEALTHY for plugin in plugins)
     yield ""
-    yield f"{troubled} of {len(plugins)} plugins need mending" if troubled else "all is well"
+    yield f"{troubled} of {len(plugins)} plugins need mending" if troubled else _verdict(plugins)
+
+
+def _verdict(plugins: Sequence[PluginRecord]) -> str:
+    lacking = [plugin.name for plugin in plugins if plugin.state is PluginState.NEEDS_EXTRA]
+    if not lacking:
+        return "all is well"
+    return f"all is well but for what an optional install would bring: {', '.join(lacking)}"

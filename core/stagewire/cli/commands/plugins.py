@@ -26,12 +26,11 @@ def command(context: click.Context, *, as_json: bool) -> None:
 @AS_JSON
 @pass_program
 def list_plugins(program: Program, *, as_json: bool) -> None:
-    """List the plugins with their state and, where one is not usable, the reason."""
-    plugins = program.catalog.plugins()
+    """List the plugins with their state, what each offers and, where one is not usable, the reason."""
     if as_json:
-        click.echo(json.dumps([description.plugin_data(plugin) for plugin in plugins], indent=2))
+        click.echo(json.dumps([description.plugin_data(plugin) for plugin in program.catalog.plugins()], indent=2))
     else:
-        click.echo("\n".join(description.plugin_lines(plugins)))
+        click.echo("\n".join(description.listing(program.catalog)))
 
 
 @command.command("show")
