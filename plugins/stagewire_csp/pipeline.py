@@ -12,6 +12,7 @@ from stagewire_csp.capacity import Capacity
 from stagewire_csp.options import CspOptions
 from stagewire_csp.runtime import CspRuntime
 from stagewire_csp.snapshot import Snapshot
+from stagewire_csp.view import Pace, render
 
 
 class _Role(Protocol):
@@ -36,6 +37,7 @@ class CspPipeline:
         self._requester: Requester = _build(options.q, context)
         self._consumer: Consumer = _build(options.c, context)
         self._observe: Callable[[Progress], None] = lambda _progress: None
+        self._pace = Pace()
         self._opened: list[str] = []
         self.runtime = CspRuntime(
             self._producer,
@@ -97,7 +99,10 @@ class CspPipeline:
             "requests in flight": state.requests.in_flight,
             "failures": sum(state.failures.values()),
         }
-        self._observe(Progress(counters=counters))
+        last = self.runtime.monitor.last
+        findings = () if last is None else last.findings
+        view = partial(render, state, findings, self._pace.at(state))
+        self._observe(Progress(counters=counters, view=view))
 
 
 def _build(block: StageBlock, context: BuildContext) -> Any:

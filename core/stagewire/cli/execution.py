@@ -17,7 +17,7 @@ from stagewire.cli.exits import Exit, status_of_stop
 from stagewire.cli.faults import lines_of
 from stagewire.cli.files import open_input
 from stagewire.cli.program import Program
-from stagewire.cli.progress import Observe, bar, ignore
+from stagewire.cli.progress import Observe, display, ignore
 from stagewire.config import Config
 from stagewire.errors import ConfigError, Problem
 from stagewire.lifecycle import ForcedStop, StopSignal
@@ -123,7 +123,7 @@ def _made(output: Path) -> Path:
 
 def _observer(request: Request, config: Config) -> AbstractContextManager[Observe]:
     watched = sys.stderr.isatty() and not request.quiet
-    return bar(config.name) if watched else nullcontext(ignore)
+    return display(config.name) if watched else nullcontext(ignore)
 
 
 def _show(report: RunReport, config: Config, request: Request) -> None:

@@ -24,11 +24,20 @@ class InputStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. ``done`` of ``total`` input bytes (``None``: unknown), and counters worth showing."""
+    """How far a run is.
+
+    Attributes:
+        done: Input bytes that were read.
+        total: Of so many; ``None`` when that is unknown.
+        counters: What is worth showing beside that.
+        view: Makes what a terminal shows in place of the bar: anything that rich prints. Called only where a person
+            watches, several times a second and in another thread; returns at once.
+    """
 
     done: int = 0
     total: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
+    view: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,14 @@ class Play:
                 say(f"read {done}")
         return RunReport([OutputFile(path, "copy", 1, done)], rows=[("bytes", f"{done:,}")], details={"bytes": done})
 
+    async def own_view(self, job):
+        job.observe(Progress(view=lambda: "a table of its own"))
+        return RunReport()
+
+    async def broken_view(self, job):
+        job.observe(Progress(view=lambda: 1 / 0))
+        return RunReport()
+
     async def failing(self, job):
         return RunReport(failures=[Failure("r1", "copy", "no\\nink")], rows=[("requests", "1")])
 

@@ -187,3 +187,14 @@ def test_a_bar_is_drawn_on_a_terminal_and_a_chatty_stage_does_not_disturb_it(sta
     assert result.status == 0
     assert "ham[let]" in result.err
     assert "━" in result.err
+
+
+@pytest.mark.parametrize(("mode", "shown"), [("own_view", "a table of its own"), ("broken_view", "━")])
+def test_csp16_a_pipelines_own_view_takes_the_place_of_the_bar_unless_it_fails(
+    stage: Any, monkeypatch: Any, mode: str, shown: str
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    result = stage.run(f"mode: {mode}\n")
+    assert result.status == 0
+    assert shown in result.err
