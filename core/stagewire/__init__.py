@@ -30,7 +30,16 @@ from stagewire.logs import fallback_logger, make_logger
 from stagewire.spec.hooks import hookimpl
 from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
 from stagewire.spec.lease import Lease, LeaseBackend
-from stagewire.spec.pipeline import Failure, InputStream, Job, OutputFile, Pipeline, Progress, RunReport
+from stagewire.spec.pipeline import (
+    INPUT_DIRECTORY,
+    Failure,
+    InputStream,
+    Job,
+    OutputFile,
+    Pipeline,
+    Progress,
+    RunReport,
+)
 from stagewire.spec.provider import BuildContext, Clock, Extra, Factory, Options, Provider
 from stagewire.spec.stage import Consumer, Producer, Requester, Stage, StageContext, StageRequest, To
 from stagewire.spec.transport import (
@@ -73,6 +82,7 @@ __all__ = [
     "DEAD_MAILBOX",
     "DEAD_REASON",
     "DEAD_SUFFIX",
+    "INPUT_DIRECTORY",
     "MAX_VALUE",
     "TRANSPORT_STATS",
     "App",

@@ -6,10 +6,22 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
-from stagewire import BuildContext, Consumer, Job, Producer, Progress, Requester, RunReport, StageBlock, StageContext
+from stagewire import (
+    BuildContext,
+    Consumer,
+    Job,
+    OutputFile,
+    Producer,
+    Progress,
+    Requester,
+    RunReport,
+    StageBlock,
+    StageContext,
+)
 from stagewire.lifecycle import Phases
 from stagewire_csp.capacity import Capacity
 from stagewire_csp.options import CspOptions
+from stagewire_csp.roles import Writes
 from stagewire_csp.runtime import CspRuntime
 from stagewire_csp.snapshot import Snapshot
 from stagewire_csp.view import Pace, render
@@ -64,11 +76,11 @@ class CspPipeline:
             PhaseFailed: A role failed to close, or a worker did not end although it was cancelled.
         """
         self._observe = job.observe
-        await self._open_roles()
+        await self._open_roles(job)
         report = await self.runtime.run()
         self._show(report.state)
         await self._ending.run()
-        return report.run_report()
+        return report.run_report(self._outputs())
 
     async def prepare_shutdown(self) -> None:
         """Begin nothing more; what was begun may end within the deadline."""
@@ -81,11 +93,22 @@ class CspPipeline:
     def _roles(self) -> list[tuple[str, _Role]]:
         return [("t", self._producer), ("q", self._requester), ("c", self._consumer)]
 
-    async def _open_roles(self) -> None:
-        context = self._context
+    async def _open_roles(self, job: Job) -> None:
         for name, role in self._roles():
             self._opened.append(name)  # before it opens: half of an open is to be closed too
-            await role.open(StageContext(stage=name, replica=0, base=context.base, log=context.log.bind(stage=name)))
+            await role.open(
+                StageContext(
+                    stage=name,
+                    replica=0,
+                    base=self._context.base,
+                    log=self._context.log.bind(stage=name),
+                    input_directory=job.input_directory,
+                    output_directory=job.output,
+                )
+            )
+
+    def _outputs(self) -> list[OutputFile]:
+        return [file for _, role in self._roles() if isinstance(role, Writes) for file in role.outputs()]
 
     async def _close_role(self, name: str, role: _Role) -> None:
         if name in self._opened:

@@ -16,6 +16,19 @@ if TYPE_CHECKING:  # whoever has no terminal does not wait for rich to be import
 BAR = 10
 """Cells of a bar."""
 
+COLUMNS = (
+    ("", 8),
+    ("held", 9),
+    ("", BAR),
+    ("wait", 5),
+    ("stock", 5),
+    ("oldest", 6),
+    ("gate", 4),
+    ("consumed", 8),
+    ("lost", 5),
+)
+"""What heads each column, and its least width: the table does not jump about."""
+
 WINDOW = 5.0
 """Seconds over which a live view takes its rates."""
 
@@ -29,8 +42,8 @@ def render(state: Snapshot, findings: tuple[Finding, ...] = (), rates: Rates | N
 
     title = f"{_count(state.pairs)} pairs in {_seconds(state.uptime)}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("", "held", "", "wait", "stock", "oldest", "gate", "consumed", "lost"):
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    for column, width in COLUMNS:
+        table.add_column(column, justify="right" if column else "left", no_wrap=True, min_width=width)
     table.add_row("T", *_permits(state.t.slots), *_stock(state.t))
     table.add_row("Q", *_permits(state.q.slots), *_stock(state.q))
     table.add_row("physical", *_permits(state.physical))

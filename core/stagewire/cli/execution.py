@@ -22,7 +22,7 @@ from stagewire.config import Config
 from stagewire.errors import ConfigError, Problem
 from stagewire.lifecycle import ForcedStop, StopSignal
 from stagewire.running import GRACE
-from stagewire.spec.pipeline import Job, RunReport
+from stagewire.spec.pipeline import INPUT_DIRECTORY, Job, RunReport
 
 BEYOND_DEADLINE = GRACE + 2.0
 """Seconds that a stop has beyond its deadline, to be forced in order, before the process is ended as it is."""
@@ -86,12 +86,13 @@ def _execute(program: Program, request: Request) -> int:
     stop = StopSignal()
     with ExitStack() as stack:
         stack.enter_context(program.watchdog.after_signal(request.deadline + BEYOND_DEADLINE))
-        source = None if request.source is None else stack.enter_context(open_input(request.source))
+        directory = _directory(request.source, config)
+        source = None if directory or request.source is None else stack.enter_context(open_input(request.source))
         output = _made(request.output)
         observe = stack.enter_context(_observer(request, config))
         if request.as_json:
             stack.enter_context(redirect_stdout(sys.stderr))  # what a stage prints is not part of the object
-        report = _run(program, config, Job(source, output, observe), stop, request.deadline)
+        report = _run(program, config, Job(source, output, observe, directory), stop, request.deadline)
     _show(report, config, request)
     return _status(report, stop)
 
@@ -111,6 +112,14 @@ def _run(program: Program, config: Config, job: Job, stop: StopSignal, deadline:
 
 def _tell(line: str) -> None:
     click.echo(line, err=True)
+
+
+def _directory(source: str | None, config: Config) -> Path | None:
+    """Return the input if it is a directory, which this kind of pipeline takes."""
+    if source is None or source == "-" or INPUT_DIRECTORY not in config.kind.capabilities:
+        return None
+    path = Path(source).absolute()
+    return path if path.is_dir() else None
 
 
 def _made(output: Path) -> Path:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+INPUT_DIRECTORY = "input-directory"
+"""The capability of a pipeline kind whose ``--input`` may be a directory."""
+
 
 class InputStream(Protocol):
     """The bytes that a run is fed with, read block by block as they are asked for."""
@@ -86,11 +89,13 @@ class Job:
         input: What to feed it with; ``None`` when the pipeline needs none.
         output: The directory for output files; exists.
         observe: Takes progress; called on the event loop, returns at once.
+        input_directory: The directory to feed it with instead, if its kind has the capability `INPUT_DIRECTORY`.
     """
 
     input: InputStream | None
     output: Path
     observe: Callable[[Progress], None] = lambda _progress: None
+    input_directory: Path | None = None
 
 
 class Pipeline(Protocol):

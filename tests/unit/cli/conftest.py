@@ -17,7 +17,7 @@ PLAY = """
 import asyncio, sys, threading, time
 from typing import Literal
 from pydantic import Field
-from stagewire import Failure, Options, OutputFile, Progress, Provider, RunReport, hookimpl
+from stagewire import INPUT_DIRECTORY, Failure, Options, OutputFile, Progress, Provider, RunReport, hookimpl
 
 class PlayOptions(Options):
     mode: str = Field(default="copy", description="What the play does.")
@@ -56,6 +56,10 @@ class Play:
 
     async def broken_view(self, job):
         job.observe(Progress(view=lambda: 1 / 0))
+        return RunReport()
+
+    async def folder(self, job):
+        say(f"folder {job.input_directory}, input {job.input}")
         return RunReport()
 
     async def failing(self, job):
@@ -99,7 +103,9 @@ def say(text):
 
 @hookimpl
 def stagewire_pipelines():
-    return [Provider(name="play", summary="A play.", options=PlayOptions, factory=Play)]
+    play = Provider(name="play", summary="A play.", options=PlayOptions, factory=Play)
+    takes = frozenset({INPUT_DIRECTORY})
+    return [play, Provider(name="gallery", summary="", options=PlayOptions, factory=Play, capabilities=takes)]
 """
 
 

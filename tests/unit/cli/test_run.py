@@ -147,6 +147,17 @@ def test_an_input_that_cannot_be_read_exits_2(stage: Any, tmp_path: Path, make: 
     assert len(result.err.splitlines()) == 1
 
 
+def test_a_directory_is_an_input_for_a_pipeline_that_takes_one(stage: Any, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    result = stage("run", stage.config("mode: folder\n"), "--input", tmp_path / "photos", "--output", tmp_path / "out")
+    assert result.status == 2
+    text = (tmp_path / "play.yaml").read_text().replace("pipeline: play", "pipeline: gallery")
+    (tmp_path / "play.yaml").write_text(text)
+    result = stage("run", tmp_path / "play.yaml", "--input", tmp_path / "photos", "--output", tmp_path / "out")
+    assert result.status == 0, result.err
+    assert str(tmp_path / "photos") in result.err
+
+
 def test_an_input_without_permission_exits_2(stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really_open = os.open
 
