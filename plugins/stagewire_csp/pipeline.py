@@ -10,6 +10,7 @@ from stagewire import (
     BuildContext,
     Consumer,
     Job,
+    Metric,
     OutputFile,
     Producer,
     Progress,
@@ -20,6 +21,7 @@ from stagewire import (
 )
 from stagewire.lifecycle import Phases
 from stagewire_csp.capacity import Capacity
+from stagewire_csp.metrics import metrics_of
 from stagewire_csp.options import CspOptions
 from stagewire_csp.roles import Writes
 from stagewire_csp.runtime import CspRuntime
@@ -68,6 +70,11 @@ class CspPipeline:
     def graph(self) -> str:
         """Return the pipeline as a Mermaid flowchart."""
         return "\n".join(_chart(self._options, self.runtime.capacity)) + "\n"
+
+    def metrics(self) -> Iterator[Metric]:
+        """Return the live state as metrics (CSP-16)."""
+        last = self.runtime.monitor.last
+        return metrics_of(self.runtime.snapshot(), None if last is None else last.lateness)
 
     async def run(self, job: Job) -> RunReport:
         """Open the roles, run until a source ends or the stop, close the roles; return the account.

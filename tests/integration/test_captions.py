@@ -15,6 +15,7 @@ import sys
 import termios
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -197,6 +198,24 @@ def test_csp12_the_captioner_over_rabbitmq_in_another_process(start: Start, tmp_
         served = json.loads(captioner.communicate(timeout=20)[0])["details"]
     assert served["answered"] >= COUNT
     assert served["refused"] > 0
+
+
+def test_csp16_the_live_state_is_served_as_metrics_while_it_runs(start: Start, tmp_path: Path) -> None:
+    pytest.importorskip("prometheus_client")
+    log = tmp_path / "log"
+    overlay = f"q: {{captioner: {{delay: 0.3}}}}\nmetrics: {{port: 0}}\nlogging: {{level: info, file: {log}}}\n"
+    process = start(overlay, "--json")
+    pictures = tmp_path / "out" / "captioned"
+    wait_until(lambda: pictures.is_dir() and len(list(pictures.iterdir())) > 10)
+    port = next(line["port"] for line in map(json.loads, log.read_text().splitlines()) if "port" in line)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    values = {name: float(value) for name, value in re.findall(r"^(stagewire\S+) (\S+)$", text, re.MULTILINE)}
+    name = 'stagewire_csp_{}_total{{event="{}",pipeline="csp-captions",side="{}"}}'
+    assert 10 < values[name.format("resources", "consumed", "t")] <= values[name.format("resources", "produced", "t")]
+    assert values['stagewire_csp_permits_held{capacity="q_pending",pipeline="csp-captions"}'] > 0
+    assert values['stagewire_transport_puts_total{edge="captions",pipeline="csp-captions"}'] > 10
+    check_books(outcome(process)["details"])
 
 
 def test_csp16_a_terminal_shows_the_table_at_80_columns_and_is_clean_at_the_end(start: Start) -> None:
