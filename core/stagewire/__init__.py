@@ -30,7 +30,17 @@ from stagewire.logs import fallback_logger, make_logger
 from stagewire.spec.hooks import hookimpl
 from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
 from stagewire.spec.lease import Lease, LeaseBackend
-from stagewire.spec.pipeline import Failure, InputStream, Job, OutputFile, Pipeline, Progress, RunReport
+from stagewire.spec.metrics import Measured, Metric
+from stagewire.spec.pipeline import (
+    INPUT_DIRECTORY,
+    Failure,
+    InputStream,
+    Job,
+    OutputFile,
+    Pipeline,
+    Progress,
+    RunReport,
+)
 from stagewire.spec.provider import BuildContext, Clock, Extra, Factory, Options, Provider
 from stagewire.spec.stage import Consumer, Producer, Requester, Stage, StageContext, StageRequest, To
 from stagewire.spec.transport import (
@@ -54,11 +64,12 @@ from stagewire.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from stagewire.app import App
+    from stagewire.metrics import register_metrics
     from stagewire.registry import Catalog
 
 __version__ = "0.1.0"
 
-_LATE = {"App": "stagewire.app", "Catalog": "stagewire.registry"}
+_LATE = {"App": "stagewire.app", "Catalog": "stagewire.registry", "register_metrics": "stagewire.metrics"}
 """What programs use and plugins do not: loaded when it is first asked for, since asyncio and discovery take time."""
 
 
@@ -73,6 +84,7 @@ __all__ = [
     "DEAD_MAILBOX",
     "DEAD_REASON",
     "DEAD_SUFFIX",
+    "INPUT_DIRECTORY",
     "MAX_VALUE",
     "TRANSPORT_STATS",
     "App",
@@ -108,7 +120,9 @@ __all__ = [
     "LeaseLost",
     "Location",
     "LoggingOptions",
+    "Measured",
     "Message",
+    "Metric",
     "Options",
     "OutputFile",
     "Permanent",
@@ -144,5 +158,6 @@ __all__ = [
     "fallback_logger",
     "hookimpl",
     "make_logger",
+    "register_metrics",
     "stage_provider",
 ]

@@ -18,6 +18,7 @@ from stagewire.logs.sink import FileTarget, StreamTarget, Target
 from stagewire.registry import Catalog, noun
 from stagewire.spec.kv import KVBackend
 from stagewire.spec.lease import LeaseBackend
+from stagewire.spec.metrics import Measured, Metric, transport_metrics
 from stagewire.spec.pipeline import Pipeline
 from stagewire.spec.provider import Axis, Clock, Provider
 from stagewire.spec.transport import Transport
@@ -137,6 +138,12 @@ class Assembly:
     def lease(self) -> LeaseBackend:
         """Return the pipeline's lease backend."""
         return cast("LeaseBackend", self._backend(self.config.lease))
+
+    def metrics(self) -> list[Metric]:
+        """Return the numbers of the pipeline, if it has any, and those of its transport, if it was built (TR-12)."""
+        own = self.product.metrics() if isinstance(self.product, Measured) else ()
+        transport: Transport | None = self._built.get("transports")
+        return [*own, *(() if transport is None else transport_metrics(transport.stats()))]
 
     def seal(self) -> None:
         """Build no further backend."""

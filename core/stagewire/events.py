@@ -69,6 +69,7 @@ APP = (
     event("app.started", "info", "version kind", "A pipeline was built and its backends are open; the run begins."),
     event("app.finished", "info", "seconds outputs failures stopped", "The run ended and everything was let go of."),
     event("app.failed", "error", "cause", "The run could not be started or ended with an error."),
+    event("metrics.serving", "info", "host port", "Prometheus can scrape the run's numbers there, under /metrics."),
     event("plugin.broken", "warning", "plugin cause", "A plugin could not be loaded; everything else is usable."),
 )
 

@@ -13,6 +13,7 @@ from stagewire.assembly import Assembly, Backend
 from stagewire.errors import ConfigError, StagewireError, StillHeld, describe
 from stagewire.events import emit
 from stagewire.lifecycle import Closer, Module, StopSignal, TaskRegistry, shutdown_phases
+from stagewire.metrics.served import metrics_served
 from stagewire.spec.pipeline import Failure, Job, RunReport, Telling
 
 GRACE = 5.0
@@ -81,7 +82,8 @@ class Running:
         began = self._assembly.clock()
         self._assembly.open_log()
         try:
-            report = await self._work_and_close(job)
+            with metrics_served(self._assembly):
+                report = await self._work_and_close(job)
         except Exception as error:
             self._emit_failed(error)
             raise

@@ -12,11 +12,12 @@ from stagewire_csp.host import HostLimits, host_limits
 from stagewire_csp.inventory import Inventory
 from stagewire_csp.lease import PairLease
 from stagewire_csp.metrics import register_metrics
-from stagewire_csp.monitor import Monitor, MonitorReport, Rates
+from stagewire_csp.monitor import Monitor, MonitorReport
 from stagewire_csp.pairing import NoMorePairs
 from stagewire_csp.permits import Permits
+from stagewire_csp.rates import Rates
 from stagewire_csp.report import CspReport
-from stagewire_csp.roles import Settles
+from stagewire_csp.roles import Settles, Writes
 from stagewire_csp.runtime import CspRuntime
 from stagewire_csp.settings import RunSettings
 from stagewire_csp.slots import Outcome, Slots
@@ -52,6 +53,7 @@ __all__ = [
     "Snapshot",
     "Valve",
     "WaterMarks",
+    "Writes",
     "host_limits",
     "register_metrics",
     "render",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stagewire import emit
 from stagewire_csp.findings import Detective, Finding
 from stagewire_csp.inventory import SIDES, Inventory, SideName
+from stagewire_csp.rates import Rates
 from stagewire_csp.settings import RunSettings
 from stagewire_csp.snapshot import Snapshot
 
@@ -21,37 +22,6 @@ BEAT = 0.25
 
 SCAN = 10_000
 """How many of a side's stock are looked at to say that all have expired: some 0.5 ms of work, once per report."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Per second of real time since the report before; 0 when nothing happened, never unknown."""
-
-    t_produced: float
-    q_produced: float
-    pairs: float
-    expired: float
-    written_off: float
-    failures: float
-
-    @classmethod
-    def between(cls, before: Snapshot | None, now: Snapshot) -> Rates:
-        """Compute them; before the first report everything was 0 at the start."""
-        seconds = now.uptime - (before.uptime if before else 0.0)
-        earlier = _totals(before) if before else (0,) * len(cls.__slots__)
-        changes = (later - former for later, former in zip(_totals(now), earlier, strict=True))
-        return cls(*(change / seconds if seconds > 0 else 0.0 for change in changes))
-
-
-def _totals(state: Snapshot) -> tuple[int, ...]:
-    return (
-        state.t.produced,
-        state.q.produced,
-        state.pairs,
-        state.t.expired + state.q.expired,
-        state.t.written_off + state.q.written_off,
-        sum(state.failures.values()),
-    )
 
 
 @dataclass(frozen=True, slots=True)

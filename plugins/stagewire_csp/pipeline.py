@@ -6,12 +6,27 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
-from stagewire import BuildContext, Consumer, Job, Producer, Progress, Requester, RunReport, StageBlock, StageContext
+from stagewire import (
+    BuildContext,
+    Consumer,
+    Job,
+    Metric,
+    OutputFile,
+    Producer,
+    Progress,
+    Requester,
+    RunReport,
+    StageBlock,
+    StageContext,
+)
 from stagewire.lifecycle import Phases
 from stagewire_csp.capacity import Capacity
+from stagewire_csp.metrics import metrics_of
 from stagewire_csp.options import CspOptions
+from stagewire_csp.roles import Writes
 from stagewire_csp.runtime import CspRuntime
 from stagewire_csp.snapshot import Snapshot
+from stagewire_csp.view import Pace, render
 
 
 class _Role(Protocol):
@@ -36,6 +51,7 @@ class CspPipeline:
         self._requester: Requester = _build(options.q, context)
         self._consumer: Consumer = _build(options.c, context)
         self._observe: Callable[[Progress], None] = lambda _progress: None
+        self._pace = Pace()
         self._opened: list[str] = []
         self.runtime = CspRuntime(
             self._producer,
@@ -55,6 +71,11 @@ class CspPipeline:
         """Return the pipeline as a Mermaid flowchart."""
         return "\n".join(_chart(self._options, self.runtime.capacity)) + "\n"
 
+    def metrics(self) -> Iterator[Metric]:
+        """Return the live state as metrics (CSP-16)."""
+        last = self.runtime.monitor.last
+        return metrics_of(self.runtime.snapshot(), None if last is None else last.lateness)
+
     async def run(self, job: Job) -> RunReport:
         """Open the roles, run until a source ends or the stop, close the roles; return the account.
 
@@ -62,11 +83,11 @@ class CspPipeline:
             PhaseFailed: A role failed to close, or a worker did not end although it was cancelled.
         """
         self._observe = job.observe
-        await self._open_roles()
+        await self._open_roles(job)
         report = await self.runtime.run()
         self._show(report.state)
         await self._ending.run()
-        return report.run_report()
+        return report.run_report(self._outputs())
 
     async def prepare_shutdown(self) -> None:
         """Begin nothing more; what was begun may end within the deadline."""
@@ -79,11 +100,22 @@ class CspPipeline:
     def _roles(self) -> list[tuple[str, _Role]]:
         return [("t", self._producer), ("q", self._requester), ("c", self._consumer)]
 
-    async def _open_roles(self) -> None:
-        context = self._context
+    async def _open_roles(self, job: Job) -> None:
         for name, role in self._roles():
             self._opened.append(name)  # before it opens: half of an open is to be closed too
-            await role.open(StageContext(stage=name, replica=0, base=context.base, log=context.log.bind(stage=name)))
+            await role.open(
+                StageContext(
+                    stage=name,
+                    replica=0,
+                    base=self._context.base,
+                    log=self._context.log.bind(stage=name),
+                    input_directory=job.input_directory,
+                    output_directory=job.output,
+                )
+            )
+
+    def _outputs(self) -> list[OutputFile]:
+        return [file for _, role in self._roles() if isinstance(role, Writes) for file in role.outputs()]
 
     async def _close_role(self, name: str, role: _Role) -> None:
         if name in self._opened:
@@ -97,7 +129,10 @@ class CspPipeline:
             "requests in flight": state.requests.in_flight,
             "failures": sum(state.failures.values()),
         }
-        self._observe(Progress(counters=counters))
+        last = self.runtime.monitor.last
+        findings = () if last is None else last.findings
+        view = partial(render, state, findings, self._pace.at(state))
+        self._observe(Progress(counters=counters, view=view))
 
 
 def _build(block: StageBlock, context: BuildContext) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stagewire import BuildContext, Pipeline, Problem, Provider, StageBlock, hookimpl
+from stagewire import INPUT_DIRECTORY, BuildContext, Pipeline, Problem, Provider, StageBlock, hookimpl
 from stagewire_csp.capacity import PROFILES, no_such_profile
 from stagewire_csp.host import host_limits
 from stagewire_csp.options import CspOptions
@@ -40,6 +40,7 @@ def stagewire_pipelines() -> list[Provider[Pipeline]]:
             summary="Paired resources: local work makes T, requests bring Q, each pair is consumed; nothing leaks.",
             options=CspOptions,
             factory=make_pipeline,
+            capabilities=frozenset({INPUT_DIRECTORY}),
             check=check,
         )
     ]

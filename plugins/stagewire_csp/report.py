@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stagewire import Failure, RunReport
+from stagewire import Failure, OutputFile, RunReport
 from stagewire_csp.failures import RoleFailed
 from stagewire_csp.snapshot import SideState, Snapshot
 
@@ -69,12 +69,13 @@ class CspReport:
             "stuck": list(self.stuck),
         }
 
-    def run_report(self) -> RunReport:
-        """Return it as what every pipeline kind returns."""
+    def run_report(self, outputs: Sequence[OutputFile] = ()) -> RunReport:
+        """Return it as what every pipeline kind returns, with the files that the roles wrote."""
         failures = [Failure(failure.role, STAGE_OF[failure.role], failure.cause) for failure in self.failures]
         if not self.balanced:
             failures.append(Failure("books", "csp", self._held()))
-        return RunReport(failures=failures, rows=self.rows(), details=self.details(), stopped=self.reason is not None)
+        stopped = self.reason is not None
+        return RunReport(outputs, failures, rows=self.rows(), details=self.details(), stopped=stopped)
 
     def _held(self) -> str:
         state = self.state

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from stagewire import OutputFile
 from stagewire_csp.failures import FailureBook, Role, RoleFailed
 from stagewire_csp.inventory import SideName
 from stagewire_csp.slots import Outcome
@@ -48,6 +49,14 @@ class Settles(Protocol):
 
     def settled(self, resource: Any, outcome: Outcome) -> None:
         """Take one resource's fate, once. Called on the event loop; returns at once."""
+
+
+@runtime_checkable
+class Writes(Protocol):
+    """What a role of ``pipeline: csp`` may also have, to name the files that it wrote."""
+
+    def outputs(self) -> Sequence[OutputFile]:
+        """Return the files. Called once, after ``close``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from stagewire_csp.findings import Finding
+from stagewire_csp.rates import Rates
 from stagewire_csp.snapshot import PermitState, SideState, Snapshot
 
 if TYPE_CHECKING:  # whoever has no terminal does not wait for rich to be imported
@@ -14,9 +16,25 @@ if TYPE_CHECKING:  # whoever has no terminal does not wait for rich to be import
 BAR = 10
 """Cells of a bar."""
 
+COLUMNS = (
+    ("", 8),
+    ("held", 9),
+    ("", BAR),
+    ("wait", 5),
+    ("stock", 5),
+    ("oldest", 6),
+    ("gate", 4),
+    ("consumed", 8),
+    ("lost", 5),
+)
+"""What heads each column, and its least width: the table does not jump about."""
 
-def render(state: Snapshot, findings: tuple[Finding, ...] = ()) -> Group:
-    """Return the state as a table, and beneath it what is wrong. A pure function."""
+WINDOW = 5.0
+"""Seconds over which a live view takes its rates."""
+
+
+def render(state: Snapshot, findings: tuple[Finding, ...] = (), rates: Rates | None = None) -> Group:
+    """Return the state as a table, beneath it the rates, and beneath them what is wrong. A pure function."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 — see above
     from rich.console import Group  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -24,15 +42,43 @@ def render(state: Snapshot, findings: tuple[Finding, ...] = ()) -> Group:
 
     title = f"{_count(state.pairs)} pairs in {_seconds(state.uptime)}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("", "held", "", "wait", "stock", "oldest", "gate", "consumed", "lost"):
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    for column, width in COLUMNS:
+        table.add_column(column, justify="right" if column else "left", no_wrap=True, min_width=width)
     table.add_row("T", *_permits(state.t.slots), *_stock(state.t))
     table.add_row("Q", *_permits(state.q.slots), *_stock(state.q))
     table.add_row("physical", *_permits(state.physical))
     table.add_row("pending", *_permits(state.q_pending))
     table.add_row("claims", "", "", _count(state.claims), "", _age(state.claim_age))
-    warnings = [Text(f"! {finding.text}", style="yellow") for finding in findings]
-    return Group(table, *warnings)
+    lines = [] if rates is None else [Text(_pace(rates), style="dim")]
+    lines += [Text(f"! {finding.text}", style="yellow") for finding in findings]
+    return Group(table, *lines)
+
+
+def _pace(rates: Rates) -> str:
+    parts = {
+        "T": rates.t_produced,
+        "Q": rates.q_produced,
+        "pairs": rates.pairs,
+        "expired": rates.expired,
+        "written off": rates.written_off,
+        "failures": rates.failures,
+    }
+    return "a second: " + ", ".join(f"{rate:.1f} {name}" for name, rate in parts.items())
+
+
+class Pace:
+    """Takes the rates of the last seconds from the snapshots it is shown."""
+
+    def __init__(self) -> None:
+        self._seen: deque[Snapshot] = deque()
+
+    def at(self, state: Snapshot) -> Rates:
+        """Return the rates up to this state, over ``WINDOW`` or since the start."""
+        before = self._seen[0] if self._seen else None
+        self._seen.append(state)
+        while self._seen[0].uptime < state.uptime - WINDOW:
+            before = self._seen.popleft()
+        return Rates.between(before, state)
 
 
 def _permits(state: PermitState) -> tuple[str, str, str]:
@@ -81,11 +127,12 @@ class LiveView:
 
         console = console or Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._pace = Pace()
 
     def show(self, state: Snapshot, findings: tuple[Finding, ...] = ()) -> None:
         """Show this state."""
         if self._live is not None:
-            self._live.update(render(state, findings), refresh=True)
+            self._live.update(render(state, findings, self._pace.at(state)), refresh=True)
 
     def __enter__(self) -> Self:
         if self._live is not None:

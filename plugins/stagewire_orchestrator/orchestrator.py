@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from stagewire import Closed, StageId, StillHeld
+from stagewire import Closed, Metric, StageId, StillHeld
 from stagewire.lifecycle import TaskRegistry
 from stagewire_orchestrator.clients import ForwardFn, PayloadFn, StageClient, call
 from stagewire_orchestrator.door import Door, WireId
@@ -16,6 +16,7 @@ from stagewire_orchestrator.engine import Engine
 from stagewire_orchestrator.graph import Graph, line
 from stagewire_orchestrator.handler import Abort, Add
 from stagewire_orchestrator.ledger import RequestState
+from stagewire_orchestrator.metrics import measure
 from stagewire_orchestrator.options import Clocks, Limits
 from stagewire_orchestrator.outbox import Outbox
 from stagewire_orchestrator.outputs import OrchOutput
@@ -196,6 +197,10 @@ class Orchestrator:
             stats[name] = replica.stats()
             stats |= {f"{name} {part}": dict(counts) for part, counts in replica.client_stats().items()}
         return stats
+
+    def metrics(self) -> Iterator[Metric]:
+        """Return the same as metrics (OR-18). Call it on the event loop."""
+        return measure(self._reports, self._engine.tables(), self._replicas)
 
     async def _close(self) -> None:
         self._door.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
-from stagewire import BuildContext, Failure, Job, OutputFile, RunReport
+from stagewire import BuildContext, Failure, Job, Metric, OutputFile, RunReport
 from stagewire.lifecycle import StopSignal
 from stagewire_orchestrator.assembly import build
 from stagewire_orchestrator.config import OrchestratorOptions
@@ -42,6 +43,10 @@ class OrchestratorPipeline:
     def graph(self) -> str:
         """Return the pipeline as a Mermaid flowchart."""
         return flowchart(self._options)
+
+    def metrics(self) -> Iterator[Metric]:
+        """Return the orchestrator's counters and live sizes (OR-18)."""
+        return self._orchestrator.metrics()
 
     async def run(self, job: Job) -> RunReport:
         """Run the job: one request, from the input to the files. What failed is in the report, not raised.

@@ -7,7 +7,7 @@ import json
 import sys
 import traceback
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ from stagewire.cli.faults import lines_of
 from stagewire.cli.files import FileInput, open_input
 from stagewire.cli.hints import InputHint
 from stagewire.cli.program import Program
-from stagewire.cli.progress import Observe, bar, ignore
+from stagewire.cli.progress import Observe, display, ignore
 from stagewire.cli.streams import silence
 from stagewire.cli.watchdog import BLOCKED
 from stagewire.config import Config
 from stagewire.errors import ConfigError, Problem, StagewireError
 from stagewire.lifecycle import ForcedStop, StopSignal
 from stagewire.running import LAST
-from stagewire.spec.pipeline import Job, RunReport
+from stagewire.spec.pipeline import INPUT_DIRECTORY, Job, RunReport
 
 BEYOND_DEADLINE = LAST + 0.5
 """Seconds that a stop has beyond its deadline, to be forced in order, before the process is ended as it is."""
@@ -95,11 +95,12 @@ def _execute(program: Program, request: Request) -> int:
     config = program.load(request.config, request.overlays)
     stop = StopSignal()
     with ExitStack() as stack:
-        source = None if request.source is None else stack.enter_context(open_input(request.source))
-        hint = InputHint(wanted=source is None and not request.quiet)
+        directory = _directory(request.source, config)
+        source = None if directory or request.source is None else stack.enter_context(open_input(request.source))
+        hint = InputHint(wanted=request.source is None and not request.quiet)
         hint.give()
         running = Execution(program, config, request, stop)
-        outcome = asyncio.run(running.run(source, _made(request.output)))
+        outcome = asyncio.run(running.run(source, directory, _made(request.output)))
         hint.give()
     return _status(outcome, stop)
 
@@ -113,13 +114,13 @@ class Execution:
     request: Request
     stop: StopSignal
 
-    async def run(self, source: FileInput | None, output: Path) -> Outcome:
+    async def run(self, source: FileInput | None, directory: Path | None, output: Path) -> Outcome:
         """Run, show, and give the event loop little time to end."""
         watchdog, teardown = self.program.watchdog, TEARDOWN
         try:
             blocker = partial(_blocker, asyncio.get_running_loop())
             with watchdog.after_signal(self.request.deadline + BEYOND_DEADLINE, blocker):
-                outcome = await self._run(source, output)
+                outcome = await self._run(Job(source, output, input_directory=directory))
             self._show(outcome)
             if outcome.forced is not None:
                 teardown = FORCED_TEARDOWN
@@ -127,12 +128,12 @@ class Execution:
         finally:
             watchdog.arm(teardown, "tasks and threads that do not end")
 
-    async def _run(self, source: FileInput | None, output: Path) -> Outcome:
+    async def _run(self, job: Job) -> Outcome:
         with ExitStack() as stack:
             observe = stack.enter_context(_observer(self.request, self.config))
             if self.request.as_json:
                 stack.enter_context(redirect_stdout(sys.stderr))  # what a stage prints is not part of the object
-            job, deadline = Job(source, output, observe), self.request.deadline
+            job, deadline = replace(job, observe=observe), self.request.deadline
             try:
                 return Outcome(
                     await self.program.app.run(self.config, job, stop=self.stop, deadline=deadline, tell=_tell)
@@ -184,6 +185,14 @@ def _say(text: str) -> None:
         raise StagewireError(f"standard output cannot be written: {error.strerror}") from error
 
 
+def _directory(source: str | None, config: Config) -> Path | None:
+    """Return the input if it is a directory, which this kind of pipeline takes."""
+    if source is None or source == "-" or INPUT_DIRECTORY not in config.kind.capabilities:
+        return None
+    path = Path(source).absolute()
+    return path if path.is_dir() else None
+
+
 def _made(output: Path) -> Path:
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -194,7 +203,7 @@ def _made(output: Path) -> Path:
 
 def _observer(request: Request, config: Config) -> AbstractContextManager[Observe]:
     watched = sys.stderr.isatty() and not request.quiet
-    return bar(config.name) if watched else nullcontext(ignore)
+    return display(config.name) if watched else nullcontext(ignore)
 
 
 def _status(outcome: Outcome, stop: StopSignal) -> int:

@@ -13,10 +13,11 @@ from pydantic import BaseModel
 from stagewire.config.blocks import Resolver
 from stagewire.config.document import Document, arrange, read_document
 from stagewire.config.findings import Findings
-from stagewire.config.models import KVBlock, LeaseBlock, LoggingOptions, Sections, TransportBlock
+from stagewire.config.models import KVBlock, LeaseBlock, LoggingOptions, MetricsOptions, Sections, TransportBlock
 from stagewire.config.validate import Checked, validate
 from stagewire.config.wording import listing
 from stagewire.errors import ConfigError, PluginError
+from stagewire.registry.extras import METRICS, missing
 from stagewire.spec.pipeline import Pipeline
 from stagewire.spec.provider import Provider
 
@@ -39,6 +40,7 @@ class Config:
         kv: The KV block.
         lease: The lease block.
         logging: How to log.
+        metrics: Where to serve numbers; ``None``: nowhere.
         base: The directory that relative paths refer to: that of the last file.
         document: The files as data, with the origin of every value.
     """
@@ -50,6 +52,7 @@ class Config:
     kv: KVBlock
     lease: LeaseBlock
     logging: LoggingOptions
+    metrics: MetricsOptions | None
     base: Path
     document: Document
 
@@ -84,6 +87,8 @@ class _Parts:
         self._own = {key: value for key, value in document.data.items() if key not in SECTIONS}
         self._kind = _find_kind(self._common, catalog, findings)
         self._sections = validate(Sections, self._common, (), findings)
+        if "metrics" in self._common and (lack := missing("'metrics'", METRICS)):
+            findings.value(("metrics",), lack)
         self._options: Checked[BaseModel] | None = None
         if self._kind is not None:
             self._options = validate(self._kind.options, self._own, (), findings, also=sorted(SECTIONS))
@@ -110,6 +115,7 @@ class _Parts:
             kv=sections.kv,
             lease=sections.lease,
             logging=sections.logging,
+            metrics=sections.metrics,
             base=files[-1].absolute().parent,
             document=self._document,
         )

@@ -105,6 +105,15 @@ class LoggingOptions(Options):
     file: str | None = None
 
 
+class MetricsOptions(Options):
+    """``metrics:`` — numbers for Prometheus, at ``http://HOST:PORT/metrics`` while the pipeline runs."""
+
+    port: int = Field(ge=0, le=65_535, description="Where to listen; 0 takes a free port, which the log names.")
+    host: str = Field(
+        "127.0.0.1", min_length=1, description="Where to listen. Whoever reaches it reads the numbers: nobody is asked."
+    )
+
+
 class Sections(Options):
     """The keys that every file has beside those of its pipeline kind."""
 
@@ -117,3 +126,4 @@ class Sections(Options):
     kv: KVBlock = Field(default_factory=lambda: KVBlock(use="memory"))
     lease: LeaseBlock = Field(default_factory=lambda: LeaseBlock(use="memory"))
     logging: LoggingOptions = Field(default_factory=LoggingOptions)
+    metrics: MetricsOptions | None = Field(default=None, description="Serve numbers to Prometheus.")

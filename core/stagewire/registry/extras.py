@@ -10,17 +10,22 @@ from typing import Any
 
 from stagewire.spec.provider import Extra, Provider
 
+METRICS = Extra("metrics", ("prometheus_client",))
+"""What the core itself needs for ``metrics:``."""
+
 
 def missing_extra(provider: Provider[Any]) -> str | None:
     """Say which optional install the provider lacks and how to get it; ``None`` when it lacks nothing."""
-    extra = provider.extra
-    if extra is None:
+    return None if provider.extra is None else missing(repr(provider.name), provider.extra)
+
+
+def missing(what: str, extra: Extra) -> str | None:
+    """Say what an optional install lacks that ``what`` needs and how to get it; ``None`` when it lacks nothing."""
+    absent = [module for module in extra.modules if not _installed(module)]
+    if not absent:
         return None
-    missing = [module for module in extra.modules if not _installed(module)]
-    if not missing:
-        return None
-    modules = " and ".join(repr(module) for module in missing)
-    return f"{provider.name!r} needs {modules}, not installed here: {remedy(extra)}"
+    modules = " and ".join(repr(module) for module in absent)
+    return f"{what} needs {modules}, not installed here: {remedy(extra)}"
 
 
 def remedy(extra: Extra) -> str:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+INPUT_DIRECTORY = "input-directory"
+"""The capability of a pipeline kind whose ``--input`` may be a directory."""
+
 
 class InputStream(Protocol):
     """The bytes that a run is fed with, read block by block as they are asked for."""
@@ -28,11 +31,20 @@ class InputStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. ``done`` of ``total`` input bytes (``None``: unknown), and counters worth showing."""
+    """How far a run is.
+
+    Attributes:
+        done: Input bytes that were read.
+        total: Of so many; ``None`` when that is unknown.
+        counters: What is worth showing beside that.
+        view: Makes what a terminal shows in place of the bar: anything that rich prints. Called only where a person
+            watches, several times a second and in another thread; returns at once.
+    """
 
     done: int = 0
     total: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
+    view: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +97,13 @@ class Job:
         input: What to feed it with; ``None`` when the pipeline needs none.
         output: The directory for output files; exists.
         observe: Takes progress; called on the event loop, returns at once.
+        input_directory: The directory to feed it with instead, if its kind has the capability `INPUT_DIRECTORY`.
     """
 
     input: InputStream | None
     output: Path
     observe: Callable[[Progress], None] = lambda _progress: None
+    input_directory: Path | None = None
 
 
 class Pipeline(Protocol):

@@ -22,12 +22,18 @@ class StageContext:
         replica: Its number among the replicas of that stage, from 0.
         base: The directory that relative paths in the configuration refer to.
         log: A logger already bound to pipeline, stage and replica.
+        input_directory: The directory that ``--input`` names. ``None``: it names none, or the pipeline hands it to no
+            stage.
+        output_directory: The directory for output files, which exists; for the stages of a pipeline that leaves the
+            writing to them, such as the roles of ``csp``.
     """
 
     stage: StageId
     replica: int
     base: Path
     log: FilteringBoundLogger
+    input_directory: Path | None = None
+    output_directory: Path | None = None
 
 
 async def _no_chunks() -> AsyncIterator[Any]:

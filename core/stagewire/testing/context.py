@@ -85,6 +85,20 @@ class StubContext:
         return self.backends[name]
 
 
-def stage_context(stage: StageId = "stage", replica: int = 0, base: Path | None = None) -> StageContext:
+def stage_context(
+    stage: StageId = "stage",
+    replica: int = 0,
+    base: Path | None = None,
+    *,
+    input_directory: Path | None = None,
+    output_directory: Path | None = None,
+) -> StageContext:
     """Return what a stage is opened with."""
-    return StageContext(stage=stage, replica=replica, base=base or Path.cwd(), log=fallback_logger())
+    return StageContext(
+        stage=stage,
+        replica=replica,
+        base=base or Path.cwd(),
+        log=fallback_logger(),
+        input_directory=input_directory,
+        output_directory=output_directory,
+    )

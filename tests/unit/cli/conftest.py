@@ -18,7 +18,7 @@ import asyncio, sys, threading, time
 from contextlib import suppress
 from typing import Literal
 from pydantic import Field
-from stagewire import Failure, Options, OutputFile, Progress, Provider, RunReport, hookimpl
+from stagewire import INPUT_DIRECTORY, Failure, Options, OutputFile, Progress, Provider, RunReport, hookimpl
 
 class PlayOptions(Options):
     mode: str = Field(default="copy", description="What the play does.")
@@ -51,6 +51,18 @@ class Play:
                 job.observe(Progress(done, job.input.size, {"blocks": done}))
                 say(f"read {done}")
         return RunReport([OutputFile(path, "copy", 1, done)], rows=[("bytes", f"{done:,}")], details={"bytes": done})
+
+    async def own_view(self, job):
+        job.observe(Progress(view=lambda: "a table of its own"))
+        return RunReport()
+
+    async def broken_view(self, job):
+        job.observe(Progress(view=lambda: 1 / 0))
+        return RunReport()
+
+    async def folder(self, job):
+        say(f"folder {job.input_directory}, input {job.input}")
+        return RunReport()
 
     async def failing(self, job):
         return RunReport(failures=[Failure("r1", "copy", "no\\nink")], rows=[("requests", "1")])
@@ -116,7 +128,9 @@ def say(text):
 
 @hookimpl
 def stagewire_pipelines():
-    return [Provider(name="play", summary="A play.", options=PlayOptions, factory=Play)]
+    play = Provider(name="play", summary="A play.", options=PlayOptions, factory=Play)
+    takes = frozenset({INPUT_DIRECTORY})
+    return [play, Provider(name="gallery", summary="", options=PlayOptions, factory=Play, capabilities=takes)]
 """
 
 

@@ -169,7 +169,7 @@ def test_plugins_list_for_programs(stage: Any) -> None:
     for arguments in (["plugins", "--json"], ["plugins", "list", "--json"]):
         listed = {each["name"]: each for each in json.loads(stage(*arguments).out)}
         assert listed["play"]["state"] == "loaded"
-        assert listed["play"]["providers"] == {"pipelines": ["play"]}
+        assert listed["play"]["providers"] == {"pipelines": ["play", "gallery"]}
         assert listed["core"]["commands"] == [
             "check", "config", "doctor", "graph", "plugins", "run", "schema", "version",
         ]  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 pytestmark = pytest.mark.integration
 
 HEAVY = {
-    "aio_pika", "aiohttp", "aiormq", "espeakng_loader", "hiredis", "matplotlib", "numpy", "orjson", "pandas", "pika",
-    "prometheus_client", "redis", "rich", "ruamel", "structlog", "textual", "uvloop",
+    "PIL", "aio_pika", "aiohttp", "aiormq", "espeakng_loader", "hiredis", "matplotlib", "numpy", "orjson", "pandas",
+    "pika", "prometheus_client", "redis", "rich", "ruamel", "structlog", "textual", "uvloop",
 }  # fmt: skip
 
 

@@ -155,6 +155,17 @@ def test_an_input_that_cannot_be_read_exits_2(stage: Any, tmp_path: Path, make: 
     assert len(result.err.splitlines()) == 1
 
 
+def test_a_directory_is_an_input_for_a_pipeline_that_takes_one(stage: Any, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    result = stage("run", stage.config("mode: folder\n"), "--input", tmp_path / "photos", "--output", tmp_path / "out")
+    assert result.status == 2
+    text = (tmp_path / "play.yaml").read_text().replace("pipeline: play", "pipeline: gallery")
+    (tmp_path / "play.yaml").write_text(text)
+    result = stage("run", tmp_path / "play.yaml", "--input", tmp_path / "photos", "--output", tmp_path / "out")
+    assert result.status == 0, result.err
+    assert str(tmp_path / "photos") in result.err
+
+
 def test_an_input_without_permission_exits_2(stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really_open = os.open
 
@@ -195,3 +206,14 @@ def test_a_bar_is_drawn_on_a_terminal_and_a_chatty_stage_does_not_disturb_it(sta
     assert result.status == 0
     assert "ham[let]" in result.err
     assert "━" in result.err
+
+
+@pytest.mark.parametrize(("mode", "shown"), [("own_view", "a table of its own"), ("broken_view", "━")])
+def test_csp16_a_pipelines_own_view_takes_the_place_of_the_bar_unless_it_fails(
+    stage: Any, monkeypatch: Any, mode: str, shown: str
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    result = stage.run(f"mode: {mode}\n")
+    assert result.status == 0
+    assert shown in result.err

@@ -112,7 +112,7 @@ def test_a_kind_without_options_takes_no_sections(faults: Faults) -> None:
     assert faults("version: 1\npipeline: empty\nstages: {}\n") == [
         (
             "a.yaml:3:1: stages: unknown key; "
-            "known here: 'kv', 'lease', 'logging', 'name', 'pipeline', 'transport', 'version'"
+            "known here: 'kv', 'lease', 'logging', 'metrics', 'name', 'pipeline', 'transport', 'version'"
         )
     ]
 

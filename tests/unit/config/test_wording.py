@@ -58,8 +58,8 @@ ROOT = {
     "name: 5": "3:7: name: must be text, got 5; put it in quotes",
     "stagez: {}": "3:1: stagez: unknown key; did you mean 'stages'?",
     "transprt: {}": "3:1: transprt: unknown key; did you mean 'transport'?",
-    "zzz: 1": "3:1: zzz: unknown key; known here: 'edges', 'kv', 'lease', 'limits', 'logging', 'name', 'pipeline', "
-    "'spare', 'stages', 'transport', 'version'",
+    "zzz: 1": "3:1: zzz: unknown key; known here: 'edges', 'kv', 'lease', 'limits', 'logging', 'metrics', 'name', "
+    "'pipeline', 'spare', 'stages', 'transport', 'version'",
     "limits: {requests: none}": "3:20: limits.requests: must be an integer, got 'none'",
     "limits: {reqests: 1}": "3:10: limits.reqests: unknown key; did you mean 'requests'?",
     "limits: {nme: 1}": "3:10: limits.nme: unknown key; known here: 'requests', 'timeout'",

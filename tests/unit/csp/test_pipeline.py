@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
-from stagewire import BuildContext, ConfigError, Job, Options, Progress, Provider, RunReport, StageContext
+from stagewire import BuildContext, ConfigError, Job, Options, OutputFile, Progress, Provider, RunReport, StageContext
 from stagewire.app import App
 from stagewire.lifecycle import PhaseFailed, StopSignal
 from stagewire.registry import Catalog
@@ -41,7 +43,7 @@ class Stages:
 
         class Role:
             def __getattr__(self, method: str) -> Any:
-                if method == "settled":
+                if method == "settled" or (method == "outputs" and not hasattr(stages.script, "outputs")):
                     raise AttributeError(method)
                 return getattr(stages.script, method)
 
@@ -96,7 +98,8 @@ class Stages:
 
     async def run(self, text: str = "", **options: Any) -> RunReport:
         observe = options.pop("observe", lambda _progress: None)
-        job = Job(input=None, output=self.folder, observe=observe)
+        directory = options.pop("input_directory", None)
+        job = Job(input=None, output=self.folder, observe=observe, input_directory=directory)
         return await self.app().run(self.load(text), job, signals=False, **options)
 
 
@@ -118,6 +121,29 @@ def test_csp12_three_stage_plugins_chosen_in_yaml_run_to_the_end(stages: Stages)
     assert [context.base for context in stages.contexts] == [stages.folder] * 3
     assert seen[-1].counters["pairs"] == 12
     assert seen[-1].total is None
+
+
+def test_csp16_what_a_terminal_shows_is_the_table_of_the_last_state(stages: Stages) -> None:
+    seen: list[Progress] = []
+    run_virtual(stages.run(SMALL, observe=seen.append))
+    assert seen[-1].view is not None
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    console.print(seen[-1].view())
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    for part in ("12 pairs in", "physical    ", "0/2", "a second: "):
+        assert part in shown
+
+
+def test_csp12_the_roles_are_given_the_directories_of_the_job_and_name_the_files_that_they_wrote(
+    stages: Stages, tmp_path: Path
+) -> None:
+    files = [OutputFile(tmp_path / "sheet", "c", 1, 2)]
+    setattr(stages.script, "outputs", lambda: files)  # noqa: B010 — a role may have it or not
+    report = run_virtual(stages.run(SMALL, input_directory=tmp_path / "in"))
+    assert list(report.outputs) == files * 3  # each of the three roles is played by the one script
+    assert {context.output_directory for context in stages.contexts} == {stages.folder}
+    assert {context.input_directory for context in stages.contexts} == {tmp_path / "in"}
 
 
 def test_csp15_a_stop_signal_ends_the_run_with_an_account(stages: Stages) -> None:

@@ -14,12 +14,14 @@ from stagewire_csp import (
     Finding,
     LiveView,
     PermitState,
+    Rates,
     RequestState,
     SideState,
     Snapshot,
     register_metrics,
     render,
 )
+from stagewire_csp.view import Pace
 
 HUGE = PermitState(cap=100_000, free=1, held=99_999, waiting=12_345)
 SIDE = SideState(
@@ -51,7 +53,7 @@ FINDING = Finding("silent_stall", "q", 33.0, "nothing was produced, sent or cons
 
 def shown(width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(render(STATE, (FINDING,)))
+    console.print(render(STATE, (FINDING,), Rates(1234.5, 1234.5, 1234.5, 0.0, 12345.6, 1.0)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
@@ -72,9 +74,19 @@ def test_csp16_the_table_is_readable_at_80_columns() -> None:
         "10k",
         "1m01s",
         "20k",
+        "1234.5 pairs",
+        "12345.6 written off",
     ):
         assert part in text
     assert "! nothing was produced" in text
+
+
+def test_csp16_rates_are_of_the_last_seconds_and_0_when_nothing_happens() -> None:
+    pace = Pace()
+    states = [replace(STATE, uptime=float(at), t=replace(SIDE, produced=100 * min(at, 10))) for at in range(21)]
+    rates = [pace.at(state).t_produced for state in states]
+    assert rates[1:11] == [100.0] * 10
+    assert rates[-1] == 0.0
 
 
 def test_csp16_the_view_is_absent_when_there_is_no_terminal() -> None:

@@ -83,6 +83,12 @@ def test_or18_counters_and_live_sizes_are_metrics(play: Play) -> None:
         }  # fmt: skip
         assert stats["stage 0/0"] == {"load": 1, "submitted": 3, "outputs": 3, "ended": 1, "held": 0, "lost": 0}
         assert stats["edge 0->1"] == {"requests": 1, "chunks": 1}
+        metrics = {metric.name: metric for metric in world.orchestrator.metrics()}
+        assert metrics["orchestrator_requests"].values["admitted",] == 3
+        assert metrics["orchestrator_table_size"].values == {(name,): size for name, size in stats["tables"].items()}
+        assert metrics["orchestrator_edge_chunks"].values["0->1",] == 1
+        assert metrics["orchestrator_stage_events"].values["0", "0", "submitted"] == 3
+        assert metrics["orchestrator_stage_state"].values["0", "0", "load"] == 1
 
     play(story)
 

@@ -13,7 +13,12 @@ from stagewire.cli.program import Program, pass_program
 
 @click.command("run", cls=Command)
 @config_argument
-@click.option("--input", "source", metavar="PATH", help="Feed the pipeline with this file; - is standard input.")
+@click.option(
+    "--input",
+    "source",
+    metavar="PATH",
+    help="Feed the pipeline with this file, or with this directory if it takes one; - is standard input.",
+)
 @click.option(
     "--output",
     metavar="DIR",
