@@ -12,6 +12,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 LEVEL_NAMES = ("debug", "info", "warning", "error", "critical")
 
 
+FORMAT = click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True)
+
+
 def shared(function: F) -> F:
     """Add the files and the filters."""
     for option in reversed(
@@ -35,7 +38,7 @@ def reported(function: F) -> F:
     """Add how the result is given."""
     for option in reversed(
         (
-            click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True),
+            FORMAT,
             click.option(
                 "--fail-on",
                 "conditions",
@@ -101,3 +104,51 @@ def schema() -> None:
     from stagewire_logs.results import json_schema  # noqa: PLC0415 — same
 
     click.echo(json.dumps(json_schema(), indent=2))
+
+
+def _timeline_command(what: str) -> click.Command:
+    @command.command(what, short_help=f"One {what} as a timeline: what happened where, with gaps marked.")
+    @click.argument("name", metavar="ID")
+    @shared
+    @FORMAT
+    @click.option("--gap", metavar="SECONDS", default=1.0, show_default=True, help="Mark silences of this length.")
+    @click.pass_context
+    def timeline(context: click.Context, /, **options: Any) -> None:
+        from stagewire_logs.run import timeline_of  # noqa: PLC0415 — takes time that `--help` need not pay
+
+        context.exit(timeline_of(**options))
+
+    timeline.help = f"One {what} as a timeline: what happened where, with gaps marked."
+    return timeline
+
+
+request = _timeline_command("request")
+session = _timeline_command("session")
+
+
+@command.command("tail")
+@shared
+@click.option("-n", "--lines", "last", default=10, show_default=True, help="Lines that are there already.")
+@click.option("--no-follow", is_flag=True, help="End when they are printed.")
+@click.option("--raw", is_flag=True, help="Print the lines as they are.")
+def tail(*, last: int, no_follow: bool, raw: bool, **options: Any) -> None:
+    """Print lines as they come, readable, from any logger; follows through rotation."""
+    from stagewire_logs.inputs import input_of  # noqa: PLC0415 — same
+    from stagewire_logs.tail import tail as follow_files  # noqa: PLC0415 — same
+
+    if not options["files"] or "-" in options["files"]:
+        raise click.UsageError("name the FILE to follow")
+    keep = input_of(**options, look=False).keep
+    follow_files(options["files"], keep, last=last, raw=raw, follow=not no_follow)
+
+
+@command.command("report")
+@shared
+@reported
+@click.option("-o", "--output", metavar="FILE", required=True, type=click.Path(dir_okay=False), help="Write it here.")
+@click.pass_context
+def report(context: click.Context, /, **options: Any) -> None:
+    """Write an HTML report with plots: one file that needs no network."""
+    from stagewire_logs.run import report_file  # noqa: PLC0415 — same
+
+    context.exit(report_file(**options))

@@ -4,72 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from stagewire import StagewireError
 from stagewire_logs.conditions import Condition, measures
-from stagewire_logs.filters import Filter
+from stagewire_logs.inputs import Input, input_of
 from stagewire_logs.progress import shown
 from stagewire_logs.results import Summary
 from stagewire_logs.scan import scan
-from stagewire_logs.sources import Part, part_of, with_rotated
 from stagewire_logs.summary import Analysis
-from stagewire_logs.times import moment
+from stagewire_logs.timeline import timeline
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FAILED = 1
 NOTHING_READ = 2
 INTERRUPTED = 130
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """What to read, and which of its lines count."""
-
-    parts: Sequence[Part]
-    problems: Sequence[tuple[str, str]]
-    keep: Filter
-
-
-def input_of(
-    *,
-    files: Sequence[str],
-    since: str | None = None,
-    until: str | None = None,
-    level: str | None = None,
-    events: Sequence[str] = (),
-    ids: Sequence[str] = (),
-    rotated: bool = False,
-) -> Input:
-    """Look at the files and build the filter. Files that cannot be read are kept as problems: the others go on.
-
-    Raises:
-        click.UsageError: A time cannot be understood, or there is nothing to read.
-    """
-    names = list(files) or ["-"]
-    if names == ["-"] and sys.stdin.isatty():
-        raise click.UsageError("name a FILE, or send a log to standard input")
-    now = datetime.now(UTC)
-    try:
-        keep = Filter(_moment(since, now), _moment(until, now), level or "", tuple(events), frozenset(ids))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    parts, problems = [], []
-    if rotated:
-        names = [each for name in names for each in ([name] if name == "-" else with_rotated(name))]
-    for name in names:
-        try:
-            parts.append(part_of(name))
-        except StagewireError as error:
-            problems.append((name, str(error).removeprefix(f"{name}: ")))
-    return Input(parts, problems, keep)
-
-
-def _moment(text: str | None, now: datetime) -> str:
-    return moment(text, now) if text else ""
 
 
 def analyse(source: Input, *, processes: int | None = None) -> Summary:
@@ -95,6 +50,25 @@ def report_on(what: str, *, form: str, conditions: Sequence[str], processes: int
     return status_of(summary, wanted)
 
 
+def report_file(*, output: str, form: str, conditions: Sequence[str], processes: int | None, **options: object) -> int:
+    """Analyse and write the HTML report; with the format ``json`` print the analysis as well. Returns the exit status.
+
+    Raises:
+        StagewireError: The file cannot be written.
+    """
+    from stagewire_logs.html_report import html_report  # noqa: PLC0415 — the other commands need none of it
+
+    wanted = [Condition(text) for text in conditions]
+    summary = analyse(input_of(**options), processes=processes)  # type: ignore[arg-type]  # click's values
+    try:
+        Path(output).write_text(html_report(summary), encoding="utf-8")
+    except OSError as error:
+        raise StagewireError(f"{output}: {error.strerror}") from error
+    if form == "json":
+        _print("summary", summary, form)
+    return status_of(summary, wanted)
+
+
 def status_of(summary: Summary, wanted: Sequence[Condition]) -> int:
     """Return the exit status, and name on standard error what made it."""
     found = measures(summary)
@@ -115,9 +89,31 @@ def _print(what: str, summary: Summary, form: str) -> None:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2))
         return
-    from rich.console import Console  # noqa: PLC0415 — JSON needs none of it
-
-    from stagewire_logs import terminal  # noqa: PLC0415 — same
+    from stagewire_logs import terminal  # noqa: PLC0415 — JSON needs none of it
 
     printers = {"summary": terminal.print_summary, "csp": terminal.print_csp, "writes": terminal.print_writes}
-    printers[what](Console(width=None if sys.stdout.isatty() else 80, highlight=False), summary)
+    printers[what](_console(), summary)
+
+
+def timeline_of(name: str, *, form: str, gap: float, ids: Sequence[str], **options: object) -> int:
+    """Print the timeline of one id; returns the exit status."""
+    source = input_of(ids=(*ids, name), **options)  # type: ignore[arg-type]  # click's values
+    found = timeline(name, source.parts, source.keep, gap)
+    for origin, reason in source.problems:
+        click.echo(f"{origin}: {reason}", err=True)
+    if not found.entries:
+        click.echo(f"nothing was found of {name!r}", err=True)
+        return NOTHING_READ
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    else:
+        from stagewire_logs.terminal import print_timeline  # noqa: PLC0415 — JSON needs none of it
+
+        print_timeline(_console(), found)
+    return 0
+
+
+def _console() -> Console:
+    from rich.console import Console  # noqa: PLC0415 — JSON needs none of it
+
+    return Console(width=None if sys.stdout.isatty() else 80, highlight=False)

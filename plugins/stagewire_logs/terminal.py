@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from stagewire_logs.damage import MEANING
+from stagewire_logs.pretty import COLOURS, brief
 from stagewire_logs.results import CspReport, Finding, Percentiles, PipelineReport, Summary, WriteReport
+from stagewire_logs.timeline import Timeline
 from stagewire_logs.wording import clock, counted, ended_of, number, seconds, size
 
 MOST = 8
@@ -217,5 +218,19 @@ def _tail(name: str, length: int = 24) -> str:
     return name if len(name) <= length else f"…{name[1 - length :]}"
 
 
-Printer = Callable[[Console, Any], None]
-"""Prints a result."""
+def print_timeline(console: Console, found: Timeline) -> None:
+    """Print one request or session, one line an entry (LG-4)."""
+    console.print(Text.assemble((found.id, "bold"), f": {len(found.entries)} entries, {seconds(found.seconds)}"))
+    rows = table("", "", "after", "event", "what")
+    rows.title = None
+    for entry in found.entries:
+        if entry.gap is not None:
+            rows.add_row("", "", Text(f"… {seconds(entry.gap)} of silence", style="yellow"), "")
+        style = COLOURS.get(entry.level, "white")
+        where = f"{entry.where} " if entry.where else ""
+        rows.add_row(
+            entry.at[11:23], f"+{entry.offset:.3f}", Text(entry.event, style=style), f"{where}{brief(entry.fields)}"
+        )
+    console.print(rows)
+    if found.left_out:
+        console.print(f"… and {number(found.left_out)} more entries")

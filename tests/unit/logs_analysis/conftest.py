@@ -8,8 +8,9 @@ import pytest
 
 from stagewire.cli import invoke
 from stagewire_logs.filters import Filter
+from stagewire_logs.inputs import Input
 from stagewire_logs.results import Summary
-from stagewire_logs.run import Input, analyse
+from stagewire_logs.run import analyse
 from stagewire_logs.sources import part_of
 from stagewire_logs.testing import Event, encode
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from stagewire_logs import sources
 from stagewire_logs.damage import MEANING
 from stagewire_logs.filters import Filter
+from stagewire_logs.inputs import Input
 from stagewire_logs.reading import Reader
-from stagewire_logs.run import Input, analyse
+from stagewire_logs.run import analyse
 from stagewire_logs.sources import part_of
 from stagewire_logs.summary import Analysis
 from stagewire_logs.tally import Tally
