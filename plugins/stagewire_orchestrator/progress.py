@@ -55,6 +55,7 @@ class Progress:
 
     def begin(self, state: RequestState) -> None:
         """Submit the entry stages. Fails at once when a stage that the request must pass has no replica (OR-11)."""
+        self._shared.ready.catch_up(state.added_at)
         exhausted = self._replicas.exhausted(self._graph.certain)
         if exhausted is not None:
             self._fail(state, exhausted, self._replicas.why_lost(exhausted), None)

@@ -19,7 +19,8 @@ class ReadyQueue(Mailbox[Happening]):
     """Any number of tasks post; the dispatcher takes.
 
     Attributes:
-        now: The loop's time when the dispatcher last took: near enough for what happened since, and read once for all.
+        now: The loop's time when the dispatcher last took or a request was last added: near enough for what happened
+            since, and read once for all.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,10 @@ class ReadyQueue(Mailbox[Happening]):
     def full(self) -> bool:
         """Whether readers must wait."""
         return self._outputs >= BACKLOG
+
+    def catch_up(self, now: float) -> None:
+        """Note a time that is later than when the dispatcher last took, as it is when a request ends its idling."""
+        self.now = max(self.now, now)
 
     def post(self, handler: Callable[..., None], *args: Any) -> None:
         """Have the dispatcher call ``handler(*args)``, after what was posted before."""

@@ -1,0 +1,155 @@
+"""What became of requests, stage by stage and edge by edge (LG-1)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stagewire_logs.lines import Line
+from stagewire_logs.sketch import Sketch
+
+OUTCOMES: Mapping[str, str] = {
+    "request.ended": "ended",
+    "request.failed": "failed",
+    "request.cancelled": "cancelled",
+}
+"""The events that end a request, and how."""
+
+REQUEST_EVENTS = frozenset({"request.admitted", "stage.submitted", "stage.ended", "stage.forwarded", *OUTCOMES})
+"""The events that this looks at."""
+
+MAX_OPEN = 100_000
+"""Requests that are followed at one time; further ones are only counted."""
+
+Times = dict[str, str]
+"""When something last happened to requests, by their ids."""
+
+Groups = Mapping[tuple[str, str], Sequence[Line]]
+"""Lines by event and stage."""
+
+
+@dataclass(slots=True)
+class Requests:
+    """Counts and durations of one pipeline's requests. Takes lines many at a time, for there are millions of them.
+
+    Attributes:
+        outcomes: Requests by what became of them, ``admitted`` among them.
+        durations: Seconds from admission to the end.
+        stages: Seconds of each stage.
+        outputs: What each stage has put out.
+        edges: Requests that went over each batch edge.
+        chunks: Chunks that did.
+        open: Requests that were admitted and have not ended, and when they were admitted.
+        running: By stage, requests that it has taken and not ended.
+        ended: Requests that ended and began before this stretch of the log.
+        left: By stage, the same.
+    """
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    durations: Sketch = field(default_factory=Sketch)
+    stages: dict[str, Sketch] = field(default_factory=lambda: defaultdict(Sketch))
+    outputs: Counter[str] = field(default_factory=Counter)
+    edges: Counter[str] = field(default_factory=Counter)
+    chunks: Counter[str] = field(default_factory=Counter)
+    open: Times = field(default_factory=dict)
+    running: dict[str, Times] = field(default_factory=lambda: defaultdict(dict))
+    ended: Times = field(default_factory=dict)
+    left: dict[str, Times] = field(default_factory=lambda: defaultdict(dict))
+
+    def add(self, groups: Groups) -> None:
+        """Take lines whose events are among `REQUEST_EVENTS`, each group in order."""
+        admitted: list[Line] = []
+        ended: list[Line] = []
+        submitted: dict[str, Sequence[Line]] = {}
+        left: dict[str, Sequence[Line]] = {}
+        for (event, stage), lines in groups.items():
+            if event == "stage.ended":
+                self.stages[stage].extend([line.seconds for line in lines if line.seconds is not None])
+                self.outputs[stage] += sum([line.outputs or 0 for line in lines])
+                left[stage] = lines
+            elif event == "stage.submitted":
+                submitted[stage] = lines
+            elif event == "stage.forwarded":
+                self._forwarded(lines)
+            elif event == "request.admitted":
+                self.outcomes["admitted"] += len(lines)
+                admitted += lines
+            else:
+                self.outcomes[OUTCOMES[event]] += len(lines)
+                self.durations.extend([line.seconds for line in lines if line.seconds is not None])
+                ended += lines
+        went = _follow(self.open, admitted, ended, self.ended)
+        for stage in submitted.keys() | left.keys():
+            _follow(self.running[stage], submitted.get(stage, ()), left.get(stage, ()), self.left[stage])
+        self._forget(went)
+
+    def merge(self, later: Requests) -> None:
+        """Take those of the stretch that follows."""
+        for counts, others in (
+            (self.outcomes, later.outcomes),
+            (self.outputs, later.outputs),
+            (self.edges, later.edges),
+            (self.chunks, later.chunks),
+        ):
+            counts.update(others)
+        self.durations.merge(later.durations)
+        for stage, sketch in later.stages.items():
+            self.stages[stage].merge(sketch)
+        _move(self.open, later.open, later.ended, self.ended)
+        for stage in later.running.keys() | later.left.keys():
+            _move(self.running[stage], later.running[stage], later.left[stage], self.left[stage])
+        self._forget(later.ended)
+
+    def stages_of(self, request: str) -> list[str]:
+        """Return the stages that have taken a request and not ended for it."""
+        return sorted(stage for stage, taken in self.running.items() if request in taken)
+
+    def last_of(self, request: str) -> str:
+        """Return when something last happened to a request that is open, as far as that is kept."""
+        return max(self.open[request], *(taken.get(request, "") for taken in self.running.values()), "")
+
+    def _forwarded(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            edge = line.edge or ""
+            self.edges[edge] += 1
+            self.chunks[edge] += line.chunks or 0
+
+    def _forget(self, ended: Times) -> None:
+        """Let go of what a request that has ended was still in."""
+        for taken in self.running.values():
+            for request in taken.keys() & ended.keys():
+                if request not in self.open:
+                    del taken[request]
+
+
+def _times(lines: Sequence[Line]) -> Times:
+    return {line.request_id or "": line.timestamp for line in lines}
+
+
+def _follow(here: Times, came: Sequence[Line], went: Sequence[Line], earlier: Times) -> Times:
+    """Bring ``here`` up to date with the lines of who came and who went, in one batch; returns who went.
+
+    Whoever did both was not here before and is not here now, unless the id was used again. (Times do not tell the
+    order: the clock may have stepped back.)
+    """
+    arrivals, departures = _times(came), _times(went)
+    both = (arrivals.keys() & departures.keys()) - here.keys()
+    if len(arrivals) != len(came):
+        left_over = Counter([line.request_id or "" for line in came])
+        left_over.subtract([line.request_id or "" for line in went])
+        both -= {request for request, count in left_over.items() if count > 0}
+    opened = {request: arrivals[request] for request in arrivals.keys() - both}
+    _move(here, opened, {request: departures[request] for request in departures.keys() - both}, earlier)
+    return departures
+
+
+def _move(here: Times, came: Times, went: Times, earlier: Times) -> None:
+    """Take away who went, then add who came; who went and was not here came ``earlier``."""
+    unknown = went.keys() - here.keys()
+    if len(earlier) < MAX_OPEN:
+        earlier |= {request: went[request] for request in unknown}
+    for request in went.keys() - unknown:
+        del here[request]
+    if len(here) < MAX_OPEN:
+        here |= came
