@@ -1,8 +1,8 @@
 """Shared memory: put, get and delete of 64 KiB to 32 MiB beside Redis and beside bare shared memory.
 
 A round trip puts a value, gets it, touches each of its pages and deletes it. The peers: our own Redis backend on a
-private server; a ``multiprocessing.shared_memory`` block that is made, attached, read and removed for each value; and a copy
-into a map that is there already, which is what the bytes alone cost.
+private server; a ``multiprocessing.shared_memory`` block that is made, attached, read and removed for each value; and
+a copy into a map that is there already, which is what the bytes alone cost.
 """
 
 from __future__ import annotations
