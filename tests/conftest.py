@@ -8,9 +8,11 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -32,6 +34,14 @@ def _collect_dropped_connections(request: pytest.FixtureRequest) -> Iterator[Non
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
+
+
+@pytest.fixture
+def shm(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory where there is one, else on the disk; removed with all that is in it."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="test-", dir=memory if memory.is_dir() else tmp_path) as directory:
+        yield Path(directory)
 
 
 def missing(reason: str) -> NoReturn:

@@ -26,6 +26,7 @@ from stagewire.errors import (
     describe,
 )
 from stagewire.events import Event, emit
+from stagewire.holder import ViewHolder
 from stagewire.logs import fallback_logger, make_logger
 from stagewire.spec.hooks import hookimpl
 from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
@@ -150,6 +151,7 @@ __all__ = [
     "TransportError",
     "TransportFull",
     "UseBlock",
+    "ViewHolder",
     "__version__",
     "bounded",
     "describe",

@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
-from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease
+from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease, ViewHolder
 from stagewire_memory.options import MemoryKVOptions
 from stagewire_memory.table import LeaseTable
-
-
-class MemoryHolder:
-    """A view of a stored value. The bytes live as long as anything refers to them, whatever happens to the key."""
-
-    def __init__(self, value: bytes) -> None:
-        self._view: memoryview | None = memoryview(value)
-
-    @property
-    def data(self) -> memoryview:
-        """The bytes, read-only. Raises `Closed` after release."""
-        if self._view is None:
-            raise Closed("the holder was released: take its data before, or get the value again")
-        return self._view
-
-    def release(self) -> None:
-        """Let go of the bytes. Views and slices taken from ``data`` stay valid. Idempotent."""
-        self._view = None
-
-    def __len__(self) -> int:
-        return self.data.nbytes
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 class MemoryKV:
@@ -78,7 +46,7 @@ class MemoryKV:
         """Return a view of the value."""
         self._enter()
         value = self._values.get(key)
-        return None if value is None else MemoryHolder(value)
+        return None if value is None else ViewHolder(value)
 
     async def delete(self, key: str) -> bool:
         """Remove the key; returns whether there was one."""

@@ -6,10 +6,8 @@ import asyncio
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 
-from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease, LeaseLost
+from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease, LeaseLost, ViewHolder
 from stagewire_redis.options import RedisKVOptions
 from stagewire_redis.scripts import DELETE, DISCARD, PUT
 from stagewire_redis.server import Command, Server, milliseconds
@@ -21,35 +19,6 @@ STAGED = 16 * 1024
 """Larger values are set under a name of their own, which the script only renames; see `scripts.PUT`."""
 
 SCAN = 1_000
-
-
-class RedisHolder:
-    """The bytes of a value, fetched; valid whatever happens to the key."""
-
-    def __init__(self, value: bytes | bytearray) -> None:
-        self._view: memoryview | None = memoryview(value).toreadonly()
-
-    @property
-    def data(self) -> memoryview:
-        """The bytes, read-only. Raises `Closed` after release."""
-        if self._view is None:
-            raise Closed("the holder was released: take its data before, or get the value again")
-        return self._view
-
-    def release(self) -> None:
-        """Let go of the bytes. Views and slices taken from ``data`` stay valid. Idempotent."""
-        self._view = None
-
-    def __len__(self) -> int:
-        return self.data.nbytes
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 class RedisKV:
@@ -129,7 +98,7 @@ class RedisKV:
     async def get(self, key: str) -> Holder | None:
         """Fetch the value: one that was whole under the key at some moment of the call."""
         value = await self._server.command("GET", self._name("v", key))
-        return await self._get_parts(key) if value is None else RedisHolder(value)
+        return await self._get_parts(key) if value is None else ViewHolder(value)
 
     async def _get_parts(self, key: str) -> Holder | None:
         """Fetch a value in parts, or in one piece if it has become that meanwhile."""
@@ -139,12 +108,12 @@ class RedisKV:
                 ("GET", self._name("v", key)), ("LRANGE", self._name("m", key), 0, -1)
             )
             if value is not None:
-                return RedisHolder(value)
+                return ViewHolder(value)
             if not parts or parts == tried:
                 return None
             joined = await self._join(parts)
             if joined is not None:
-                return RedisHolder(joined)
+                return ViewHolder(joined)
             tried = parts  # deleted or replaced while it was read: look again
 
     async def _join(self, parts: list[bytes]) -> bytes | None:

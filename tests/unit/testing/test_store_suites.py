@@ -10,10 +10,9 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 
-from stagewire import Buffer, Holder, Lease, LeaseLost
+from stagewire import Buffer, Holder, Lease, LeaseLost, ViewHolder
 from stagewire.testing import KVBackendSuite, LeaseBackendSuite, Stores, run_virtual
 from stagewire_memory import LeaseTable, MemoryKV, MemoryKVOptions, MemoryLease
-from stagewire_memory.kv import MemoryHolder
 
 T = TypeVar("T")
 
@@ -50,12 +49,12 @@ class KeepsReferences(MemoryKV):
 class CutsValues(MemoryKV):
     async def get(self, key: str) -> Holder | None:
         value = self._values.get(key)
-        return None if value is None else MemoryHolder(value[:1000])
+        return None if value is None else ViewHolder(value[:1000])
 
 
 class NeverNone(MemoryKV):
     async def get(self, key: str) -> Holder | None:
-        return await super().get(key) or MemoryHolder(b"")
+        return await super().get(key) or ViewHolder(b"")
 
 
 class DeletesTwice(MemoryKV):
@@ -69,7 +68,7 @@ class ListsAll(MemoryKV):
         return await super().keys()
 
 
-class TiedHolder(MemoryHolder):
+class TiedHolder(ViewHolder):
     def release(self) -> None:
         self.data.release()
 
