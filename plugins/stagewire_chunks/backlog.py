@@ -134,20 +134,19 @@ class Backlog:
 
     def _take_row(self, lane: Lane, taken: list[Item], limit: int) -> None:
         """Take the first item of the lane that is first, and those saved right after it; then it takes its place."""
-        items, number = lane.items, lane.items[0].number
-        taken.append(items.popleft())
-        while items and len(taken) < limit:
+        items, item = lane.items, lane.items.popleft()
+        taken.append(item)
+        number = item.number
+        while items:
             item = items[0]
             number += 1
-            if item.number != number or item.kind is CANCEL:
-                break
+            if item.number != number or len(taken) >= limit or item.kind is CANCEL:
+                lane.turn = item.number
+                heapq.heapreplace(self._ready, (item.number, lane))
+                return
             taken.append(items.popleft())
-        if items:
-            lane.turn = items[0].number
-            heapq.heapreplace(self._ready, (lane.turn, lane))
-        else:
-            lane.turn = NOT_READY
-            heapq.heappop(self._ready)
+        lane.turn = NOT_READY
+        heapq.heappop(self._ready)
 
     def _unpark_due(self, now: float) -> None:
         while self._timers and self._timers[0][0] <= now:

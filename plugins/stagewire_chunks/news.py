@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -45,9 +44,8 @@ class News:
     def choose(self, registered: Mapping[str, T], now: float) -> list[T]:
         """Return whom to visit in the round that begins."""
         named: dict[str, None] = {}
-        with suppress(IndexError):
-            while True:
-                named[self._named.popleft()] = None
+        while self._named:  # nobody else takes names out
+            named[self._named.popleft()] = None
         everybody, self._everybody = self._everybody, False
         if named and not everybody and now < self._full_at:
             return [registered[request] for request in named if request in registered]

@@ -109,8 +109,9 @@ class Receiver:
 
     def _wait_on(self, registration: Registration, why: str = "") -> None:
         """End a visit without a message, and the request with it when it has been silent for too long (CH-16)."""
-        waited = self._clock() - registration.since
-        if registration.stall is None or waited < registration.stall:
+        stall = registration.stall
+        waited = 0.0 if stall is None else self._clock() - registration.since
+        if stall is None or waited < stall:
             self._inbox.end_visit()
             return
         self.counts.stalled += 1

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from stagewire.claims.claim_check import Claim, ClaimCheck
 from stagewire.errors import Retryable, TransportError
-from stagewire.spec.transport import ChunkKey, ChunkMessage, ChunkTransport
+from stagewire.spec.transport import ChunkKey, ChunkMessage, ChunkTransport, WakeUp
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class ClaimedChunks:
         self._lock = threading.Lock()
         self._sent: dict[ChunkKey, tuple[ChunkMessage, ChunkMessage, Claim]] = {}
         self._fetching: dict[ChunkKey, tuple[ChunkMessage, Future[Any]]] = {}
-        self._wakeup: Callable[[], None] = lambda: None
+        self._wakeup: WakeUp = lambda *_requests: None
 
     def put(self, key: ChunkKey, message: ChunkMessage) -> None:
         """Put a chunk, its payload by claim when it is large."""
@@ -117,7 +117,7 @@ class ClaimedChunks:
         rest = {name: value for name, value in message.items() if name != "claim"}
         return ChunkMessage(**{**rest, "data": payload.result()})  # type: ignore[typeddict-item]
 
-    def set_wakeup(self, callback: Callable[[], None]) -> None:
+    def set_wakeup(self, callback: WakeUp) -> None:
         """Call back when something may have arrived, or a payload was fetched."""
         self._wakeup = callback
         inner = getattr(self._inner, "set_wakeup", None)

@@ -31,7 +31,10 @@ def weigh(value: Any) -> int:
     Reads lengths only, so a large buffer costs as little as a small one, and a container that occurs twice counts once.
     An object of a foreign type counts by its ``nbytes`` where it has one. Nobody may change the value meanwhile.
     """
-    length = _LENGTHS.get(type(value))
+    kind = type(value)
+    if kind is bytes or kind is str:
+        return _FRAME + len(value)
+    length = _LENGTHS.get(kind)
     return _FRAME + length(value) if length else _weigh_nested(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from pydantic import ByteSize
 
 from stagewire import ChunkKey, ChunkLink, ChunkMessage, Closed, Permanent, TransportFull
 from stagewire_local import LocalOptions, LocalTransport
@@ -113,3 +114,26 @@ def test_get_many_is_what_several_gets_are() -> None:
     sender = face(transport, "send")
     with pytest.raises(Permanent):
         sender.get_many(KEY, 1)
+
+
+def test_tr9_what_comes_after_a_refused_chunk_of_its_request_is_refused_with_it() -> None:
+    transport = LocalTransport(LocalOptions(request_bytes=ByteSize(100)))
+    link = face(transport)
+    chunks = [("r", 0, 10), ("r", 1, 200), ("other", 0, 10), ("r", 2, 10)]
+    results = link.put_many(
+        [(ChunkKey(request, 0, number), {"data": bytes(size), "finished": False}) for request, number, size in chunks]
+    )
+    assert [type(result) for result in results] == [type(None), TransportFull, type(None), TransportFull]
+    assert results[3] is results[1]
+    assert link.get(ChunkKey("r", 0, 2)) is None
+    assert link.put_many([(ChunkKey("r", 0, 1), MESSAGE)]) == [None], "what was refused left no trace"
+
+
+def test_ch11_a_wake_up_names_the_requests_that_something_was_put_for() -> None:
+    transport = LocalTransport()
+    named: list[set[str]] = []
+    link = face(transport)
+    link.set_wakeup(lambda *requests: named.append(set(requests)))
+    link.put(KEY, MESSAGE)
+    link.put_many([(ChunkKey(request, 0, 1), MESSAGE) for request in ("r", "s", "r")])
+    assert named == [{"r"}, {"r", "s"}]

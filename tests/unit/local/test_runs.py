@@ -15,7 +15,9 @@ def message(data: object, *, finished: bool = False) -> ChunkMessage:
     return {"data": data, "finished": finished}
 
 
-def put(stream: Stream, chunk: int, what: ChunkMessage, size: int = 10) -> Verdict:
+def put(stream: Stream, chunk: int, what: ChunkMessage, size: int = 10, *, quick: bool = False) -> Verdict:
+    if quick and stream.goes_on(chunk, (what, size, 0.0), chunks=1_000, room=10_000):
+        return Verdict.NEW
     verdict = stream.judge(chunk, what)
     if verdict is Verdict.NEW:
         stream.store(chunk, (what, size, 0.0))
@@ -35,12 +37,12 @@ class StreamMachine(RuleBasedStateMachine):
         self.wanted: list[tuple[int, ChunkMessage]] = []
         self.unwanted = False
 
-    @rule(finished=st.booleans())
-    def put_next(self, finished: bool) -> None:
+    @rule(finished=st.booleans(), quick=st.booleans())
+    def put_next(self, finished: bool, quick: bool) -> None:
         what = message((self.run, self.next), finished=finished)
         if self.next == 0:
             self.sent, self.unwanted = [], False
-        verdict = put(self.stream, self.next, what)
+        verdict = put(self.stream, self.next, what, quick=quick)
         assert verdict is (Verdict.UNWANTED if self.unwanted else Verdict.NEW)
         self.sent.append((self.next, what))
         if not self.unwanted:
@@ -48,15 +50,15 @@ class StreamMachine(RuleBasedStateMachine):
         self.run, self.next = (self.run + 1, 0) if finished else (self.run, self.next + 1)
 
     @precondition(lambda self: self.sent)
-    @rule(data=st.data())
-    def put_again(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), quick=st.booleans())
+    def put_again(self, data: st.DataObject, quick: bool) -> None:
         """Repeat something of the newest run; only its last chunk can be repeated once the run has ended."""
         ended = self.next == 0
         chunk, what = self.sent[-1] if ended else data.draw(st.sampled_from(self.sent))
         expected = Verdict.UNWANTED if self.unwanted and not ended and chunk else Verdict.REPEAT
         if self.unwanted and chunk == 0:
             return  # would begin a new run: the id is free as soon as its reader gave it up
-        assert put(self.stream, chunk, what) is expected
+        assert put(self.stream, chunk, what, quick=quick) is expected
 
     @precondition(lambda self: self.wanted)
     @rule()
@@ -110,6 +112,20 @@ def test_tr3_chunks_may_be_put_and_taken_out_of_order() -> None:
     assert stream.count == 0
     assert stream.ended
     assert put(stream, 4, messages[4]) is Verdict.REPEAT
+
+
+def test_tr5_a_chunk_goes_on_at_once_only_within_the_bounds_and_in_turn() -> None:
+    stream = Stream(0, 0.0)
+    first, second = ((message(number), 10, 0.0) for number in range(2))
+    assert not stream.goes_on(0, first, chunks=0, room=20)
+    assert not stream.goes_on(0, first, chunks=2, room=9)
+    assert not stream.goes_on(1, second, chunks=2, room=20)
+    assert stream.goes_on(0, first, chunks=2, room=20)
+    assert not stream.goes_on(0, first, chunks=2, room=20)
+    assert not stream.goes_on(1, second, chunks=1, room=20)
+    assert not stream.goes_on(1, second, chunks=2, room=19)
+    assert stream.goes_on(1, second, chunks=2, room=20)
+    assert (stream.count, stream.bytes) == (2, 20)
 
 
 def test_a_chunk_past_the_final_one_is_an_error() -> None:
