@@ -228,11 +228,14 @@ def test_a_directory_that_may_not_be_written_to_is_said_with_a_remedy(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(sinks.Sink, "open", refuse)
-    (failure,) = lab.run(TWO, "x").failures
+    report = lab.run(TWO, "x")
+    (failure,) = report.failures
     assert failure.cause == (
         f"output {lab.out / 'lines.txt'}: it cannot be written: Permission denied;"
         " choose another --output directory, or let this one be written to"
     )
+    assert report.outputs == []
+    assert dict(report.rows)["result"] == "failed"
 
 
 def test_a_wav_file_of_texts_fails_by_stage_and_file_and_says_what_to_do(lab: Any) -> None:
