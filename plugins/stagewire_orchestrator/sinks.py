@@ -179,7 +179,7 @@ class Sinks:
             return
         try:
             sink.add(chunk)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise self._failed(sink, error) from error
         if sink.full:
             await self._do(sink, sink.flush)

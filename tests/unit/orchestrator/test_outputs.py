@@ -244,6 +244,17 @@ def test_a_wav_file_of_texts_fails_by_stage_and_file_and_says_what_to_do(lab: An
     assert "x.wav: a wav file takes buffers of 16-bit samples, and the chunk is str: choose" in failure.cause
 
 
+def test_a_chunk_without_an_end_fails_the_run_by_stage_and_file(lab: Any) -> None:
+    async def round_about(_request: StageRequest) -> AsyncIterator[Any]:
+        chunk: list[Any] = []
+        chunk.append(chunk)
+        yield chunk
+
+    lab.stage("round", round_about)
+    (failure,) = lab.run("stages: {round: {use: round}}\noutputs: {round: {file: x.jsonl}}").failures
+    assert failure.stage == "round"
+
+
 class Rated(Options):
     rate: int = 8_000
 
