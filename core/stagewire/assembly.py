@@ -180,7 +180,7 @@ def _make(provider: Provider[V], options: object, context: Assembly, axis: Axis)
         return provider.factory(options, context)
     except StagewireError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"the {noun(axis)} {provider.name!r} cannot be built: {describe(error)}") from error
 
 

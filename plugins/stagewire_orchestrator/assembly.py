@@ -79,7 +79,7 @@ class Wiring:
             stage: Stage = block.provider.factory(block.options, self.context)
         except StagewireError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(f"stage {name!r} ({block.use}) cannot be made: {describe(error)}") from error
         return stage
 

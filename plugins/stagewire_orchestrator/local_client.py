@@ -126,7 +126,7 @@ class LocalClient:
         self._runs.clear()
         if self._opened:
             self._opened = False
-            await self._stage.close()
+            await self._close_stage()
         if held is not None:
             raise held
 
@@ -136,6 +136,12 @@ class LocalClient:
         for (_target, replica), end in self._outs.items():
             ends[f"edge {end.edge.name}/{replica}"] = end.stats()
         return {"requests": {"running": len(self._runs), "outputs": len(self._outputs)}, **ends}
+
+    async def _close_stage(self) -> None:
+        try:
+            await self._stage.close()
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise StagewireError(f"stage {self._node.id!r} could not be closed: {describe(error)}") from error
 
     def _make_run(self, submission: Submission) -> LocalRun:
         node = self._node

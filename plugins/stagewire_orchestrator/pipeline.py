@@ -39,6 +39,7 @@ class OrchestratorPipeline:
         self._orchestrator = build(options, context)
         self._wav_limit = wav_limit
         self._stop = StopSignal()
+        self._over = False
 
     def graph(self) -> str:
         """Return the pipeline as a Mermaid flowchart."""
@@ -96,8 +97,9 @@ class OrchestratorPipeline:
             last = await self._carry(sinks, watch)
             await sinks.finish()
         except OutputFailed:
-            if await self._orchestrator.abort(REQUEST):
-                await self._orchestrator.next_output()  # its CANCEL: nobody else takes it
+            await self._orchestrator.abort(REQUEST)
+            while not self._over:
+                await self._next()  # nobody else takes its terminal
             return []
         if last.error is not None:
             return [Failure(REQUEST, str(last.error.stage), last.error.cause, last.error.__cause__)]
@@ -111,7 +113,7 @@ class OrchestratorPipeline:
         flushed = loop.time()
         while True:
             try:
-                output = await self._orchestrator.next_output(FLUSH_EVERY)
+                output = await self._next(FLUSH_EVERY)
             except TimeoutError:
                 await sinks.flush()
                 watch.tell()
@@ -124,6 +126,11 @@ class OrchestratorPipeline:
             if loop.time() - flushed > FLUSH_EVERY:
                 flushed = loop.time()
                 await sinks.flush()
+
+    async def _next(self, timeout: float | None = None) -> OrchOutput:
+        output = await self._orchestrator.next_output(timeout)
+        self._over = output.finished
+        return output
 
     def _report(self, files: list[OutputFile], failures: list[Failure], watch: RunWatch) -> RunReport:
         stopped = self._stop.is_set

@@ -61,6 +61,7 @@ class Sink:
         self.stage = stage
         self.chunks = 0
         self.bytes = 0
+        self.made = False
         self._format = format_of(block.file, block.format)
         self._rate = block.rate or 0
         self._limit = limit
@@ -84,6 +85,7 @@ class Sink:
         """Make the file. Raises `OSError`."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("wb")
+        self.made = True
         self._writer = WavWriter(self._file, self._rate, self._limit) if self._format == "wav" else self._file
 
     def add(self, chunk: object) -> None:
@@ -177,7 +179,7 @@ class Sinks:
             return
         try:
             sink.add(chunk)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise self._failed(sink, error) from error
         if sink.full:
             await self._do(sink, sink.flush)
@@ -194,14 +196,17 @@ class Sinks:
             await self._do(sink, sink.finish)
 
     async def close(self) -> list[OutputFile]:
-        """Write what waits, close every file, and say what each holds. What failed is in `failures`. Idempotent."""
+        """Write what waits, close every file, and say what those that were made hold. Idempotent.
+
+        Raises nothing: what failed is in `failures`.
+        """
         if not self._closed:
             self._closed = True
             for sink in self._sinks.values():
                 with suppress(OutputFailed):
                     await self._do(sink, sink.close)
             self._thread.shutdown(wait=False)
-        return [sink.report() for sink in self._sinks.values()]
+        return [sink.report() for sink in self._sinks.values() if sink.made]
 
     async def _do(self, sink: Sink, act: Callable[[], None]) -> None:
         try:

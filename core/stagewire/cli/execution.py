@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import traceback
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from stagewire.cli.files import FileInput, open_input
 from stagewire.cli.hints import InputHint
 from stagewire.cli.program import Program
 from stagewire.cli.progress import Observe, display, ignore
-from stagewire.cli.streams import silence
+from stagewire.cli.streams import silence, tell
 from stagewire.cli.watchdog import BLOCKED
 from stagewire.config import Config
 from stagewire.errors import ConfigError, Problem, StagewireError
@@ -136,7 +136,7 @@ class Execution:
             job, deadline = replace(job, observe=observe), self.request.deadline
             try:
                 return Outcome(
-                    await self.program.app.run(self.config, job, stop=self.stop, deadline=deadline, tell=_tell)
+                    await self.program.app.run(self.config, job, stop=self.stop, deadline=deadline, tell=tell)
                 )
             except ForcedStop as forced:
                 return Outcome(forced.report or RunReport(stopped=True), forced)
@@ -147,13 +147,13 @@ class Execution:
             self._show_tracebacks(report)
         lines = [*summary.failure_lines(report), *(lines_of(forced) if forced is not None else ())]
         for line in lines:
-            _tell(line)
+            tell(line)
         _say(self._result(report, forced))
 
     def _show_tracebacks(self, report: RunReport) -> None:
         for failure in report.failures:
             if failure.error is not None:
-                _tell("".join(traceback.format_exception(failure.error)).rstrip())
+                tell("".join(traceback.format_exception(failure.error)).rstrip())
 
     def _result(self, report: RunReport, forced: ForcedStop | None) -> str:
         if self.request.as_json:
@@ -167,11 +167,6 @@ class Execution:
 def _blocker(loop: asyncio.AbstractEventLoop) -> str:
     task = asyncio.current_task(loop)
     return BLOCKED if task is None else f"{BLOCKED}: task {task.get_name()!r}"
-
-
-def _tell(line: str) -> None:
-    with suppress(OSError):  # nobody reads standard error any more: no reason to stop
-        click.echo(line, err=True)
 
 
 def _say(text: str) -> None:

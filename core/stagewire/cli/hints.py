@@ -7,7 +7,7 @@ import select
 import stat
 import sys
 
-import click
+from stagewire.cli.streams import tell
 
 UNREAD = "hint: standard input holds data that nobody asked for; `--input -` feeds the pipeline with it"
 
@@ -26,7 +26,7 @@ class InputHint:
         """Look, and say so when there is some. Reads nothing and does not wait."""
         if self._wanted and data_waits():
             self._wanted = False
-            click.echo(UNREAD, err=True)
+            tell(UNREAD)
 
 
 def data_waits() -> bool:

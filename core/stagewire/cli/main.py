@@ -14,7 +14,14 @@ from stagewire.cli.exits import HELP, Exit
 from stagewire.cli.faults import lines_of, status_of
 from stagewire.cli.options import Group
 from stagewire.cli.program import Program
-from stagewire.cli.streams import escape_what_cannot_be_encoded, flushed, give_up_broken, open_standard_streams, silence
+from stagewire.cli.streams import (
+    escape_what_cannot_be_encoded,
+    flushed,
+    give_up_broken,
+    open_standard_streams,
+    silence,
+    tell,
+)
 from stagewire.cli.watchdog import Watchdog
 from stagewire.errors import PluginError
 
@@ -83,9 +90,9 @@ def _dispatch(program: Program, arguments: list[str]) -> int:
 
 def _report(error: Exception, *, debug: bool) -> int:
     if debug:
-        traceback.print_exception(error)
+        tell("".join(traceback.format_exception(error)).rstrip())
     for line in lines_of(error):
-        click.echo(line, err=True)
+        tell(line)
     return status_of(error)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 import click
@@ -28,6 +29,12 @@ def open_standard_streams() -> None:
         sys.stderr = _nowhere()
 
 
+def tell(line: str) -> None:
+    """Say something to a person on standard error; that nobody reads it is no reason to stop."""
+    with suppress(OSError):
+        click.echo(line, err=True)
+
+
 def flushed(status: int) -> int:
     """Write out standard output; returns the status, or that of a failure when it cannot be written.
 
@@ -40,7 +47,7 @@ def flushed(status: int) -> int:
         raise
     except OSError as error:
         silence(sys.stdout)
-        click.echo(f"error: standard output cannot be written: {error.strerror}", err=True)
+        tell(f"error: standard output cannot be written: {error.strerror}")
         return status or Exit.FAILED
     return status
 

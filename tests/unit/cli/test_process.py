@@ -142,6 +142,13 @@ def test_a_run_that_nobody_watches_any_more_ends_as_it_would(
     assert started_well.returncode == 0
 
 
+def test_an_error_that_nobody_reads_keeps_its_status(stage: Any, started: Any) -> None:
+    process = started("run", stage.config("mood: bad\n"))
+    process.stderr.close()
+    process.wait(timeout=20)
+    assert process.returncode == 2
+
+
 def test_standard_output_that_is_full_is_one_line_and_fails(stage: Any, started: Any) -> None:
     with Path("/dev/full").open("w") as full:
         process = started("run", stage.config("mode: quiet\n"), stdout=full)

@@ -228,17 +228,31 @@ def test_a_directory_that_may_not_be_written_to_is_said_with_a_remedy(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(sinks.Sink, "open", refuse)
-    (failure,) = lab.run(TWO, "x").failures
+    report = lab.run(TWO, "x")
+    (failure,) = report.failures
     assert failure.cause == (
         f"output {lab.out / 'lines.txt'}: it cannot be written: Permission denied;"
         " choose another --output directory, or let this one be written to"
     )
+    assert report.outputs == []
+    assert dict(report.rows)["result"] == "failed"
 
 
 def test_a_wav_file_of_texts_fails_by_stage_and_file_and_says_what_to_do(lab: Any) -> None:
     (failure,) = lab.run("stages: {lines: {use: lines}}\noutputs: {lines: {file: x.wav, rate: 8000}}", "a\nb").failures
     assert failure.stage == "lines"
     assert "x.wav: a wav file takes buffers of 16-bit samples, and the chunk is str: choose" in failure.cause
+
+
+def test_a_chunk_without_an_end_fails_the_run_by_stage_and_file(lab: Any) -> None:
+    async def round_about(_request: StageRequest) -> AsyncIterator[Any]:
+        chunk: list[Any] = []
+        chunk.append(chunk)
+        yield chunk
+
+    lab.stage("round", round_about)
+    (failure,) = lab.run("stages: {round: {use: round}}\noutputs: {round: {file: x.jsonl}}").failures
+    assert failure.stage == "round"
 
 
 class Rated(Options):

@@ -304,8 +304,13 @@ def test_or10_what_would_end_a_program_fails_the_request_only(lab: Any, blocking
     assert lab.read("up.txt") == "before\n"
 
 
-def test_or10_a_stage_that_leaves_as_it_opens_is_named(lab: Any) -> None:
+@pytest.mark.parametrize("method", ["open", "factory"])
+def test_or10_a_stage_that_leaves_before_its_first_request_is_named(lab: Any, method: str) -> None:
     class Leaves:
+        def __init__(self) -> None:
+            if method == "factory":
+                sys.exit("no model")
+
         async def open(self, _context: Any) -> None:
             sys.exit("no model")
 
@@ -313,8 +318,23 @@ def test_or10_a_stage_that_leaves_as_it_opens_is_named(lab: Any) -> None:
             yield request.id
 
     lab.stage("leaves", Leaves)
-    with pytest.raises(StagewireError, match="stage 'up' could not be opened: SystemExit: no model"):
+    with pytest.raises(StagewireError, match=r"'up'.* (could not be opened|cannot be made): SystemExit: no model"):
         asyncio.run(lab.run_async(chunk_line().replace("use: up", "use: leaves"), "x"))
+
+
+def test_or10_a_stage_that_leaves_as_it_closes_ends_nothing_else(lab: Any) -> None:
+    class Leaves:
+        async def process(self, request: StageRequest) -> AsyncIterator[str]:
+            async for chunk in request.chunks:
+                yield chunk
+
+        async def close(self) -> None:
+            sys.exit(3)
+
+    lab.stage("leaves", Leaves)
+    report = lab.run(chunk_line().replace("use: up", "use: leaves"), "x")
+    assert not report.failures
+    assert lab.read("up.txt") == "x\n"
 
 
 def test_a_run_without_the_input_that_a_stage_asks_for_says_so(lab: Any) -> None:
