@@ -41,8 +41,8 @@ class ResourceEnvelope(Link):
     def __init__(self) -> None:
         raise TypeError("an envelope holds a slot from the first: await ResourceEnvelope.create_with_slot(…)")
 
-    @classmethod
-    async def create_with_slot(cls, payload: Any, slots: Slots, *, ttl: float | None = None) -> Self:
+    @staticmethod
+    async def create_with_slot(payload: Any, slots: Slots, *, ttl: float | None = None) -> ResourceEnvelope:
         """Wait for a slot and bind the resource to it; slot and envelope come into being together (CSP-2).
 
         Suspends only while no slot is free. Cancelled meanwhile, it holds nothing and the resource is written off. The
@@ -55,7 +55,7 @@ class ResourceEnvelope(Link):
         """
         if ttl is None:
             ttl = NEVER
-        elif not ttl > 0:
+        elif not ttl > 0.0:
             raise ValueError(f"a ttl of {ttl!r} would expire the resource at once; it must be greater than 0, or None")
         created_at = slots.clock()
         slots.produced += 1
@@ -63,7 +63,7 @@ class ResourceEnvelope(Link):
             slots.free -= 1
         else:
             await slots.wait_for(payload)
-        envelope = _new(cls)
+        envelope = _new(ResourceEnvelope)
         envelope.after = FRESH
         envelope.payload = payload
         envelope.created_at = created_at
@@ -96,9 +96,7 @@ class ResourceEnvelope(Link):
             return
         if self.after is not LOOSE and self.after is not FRESH:
             raise RuntimeError("the envelope lies in stock: the inventory owns it and will release it")
-        payload = self.payload
-        self.payload = self.slots = None
-        slots.settle(payload, outcome)
+        slots.settle(self, outcome)
 
     def __lt__(self, other: ResourceEnvelope) -> bool:
         """Order by deadline."""

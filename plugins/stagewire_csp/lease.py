@@ -26,8 +26,10 @@ class PairLease:
     t: Any
     q: Any
 
+    _pairing: Pairing | None
+
     def __init__(self, pairing: Pairing) -> None:
-        self._pairing: Pairing | None = pairing
+        self._pairing = pairing
 
     async def __aenter__(self) -> Self:
         pairing, self._pairing = self._pairing, None
@@ -56,6 +58,8 @@ class PairLease:
         t, q = self._pair
         outcome = CONSUMED if kind is None else WRITTEN_OFF
         try:
-            t.release(outcome)
+            if t.slots is not None:
+                t.slots.settle(t, outcome)
         finally:
-            q.release(outcome)
+            if q.slots is not None:
+                q.slots.settle(q, outcome)
