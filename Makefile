@@ -4,9 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INPUT ?= configs/quickstart.txt
 OUTPUT ?= out
+SOAK ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint wheel fmt bench lock clean
+.PHONY: help demo test check lint wheel fmt bench soak lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -51,6 +52,9 @@ fmt: $(VENV)/.dev ## Format the sources and apply safe fixes.
 
 bench: $(VENV)/.bench ## Measure speed and memory beside named peers; prints a table of ratios.
 	@$(BIN)/python benchmarks/run.py
+
+soak: $(VENV)/.dev ## Run scripts/soak_*.py for SOAK seconds each (600): random failures, and every account must balance.
+	@for each in scripts/soak_*.py; do $(BIN)/python $$each --seconds $(SOAK) || exit 1; done
 
 lock: $(VENV)/.dev ## Renew requirements/dev.lock from the bounds in pyproject.toml.
 	@$(BIN)/python scripts/lock.py

@@ -12,10 +12,7 @@ from stagewire_csp.slots import WRITTEN_OFF, Outcome, Slots
 NEVER = math.inf
 """The time to live of what does not expire. One shared object: a million envelopes do not hold a float each for it."""
 
-_new = object.__new__
 
-
-@final
 class ResourceEnvelope(Link):
     """One resource together with the slot that it occupies; the slot is released exactly once (CSP-1).
 
@@ -63,7 +60,7 @@ class ResourceEnvelope(Link):
             slots.free -= 1
         else:
             await slots.wait_for(payload)
-        envelope = _new(ResourceEnvelope)
+        envelope: ResourceEnvelope = _Envelope()
         envelope.after = FRESH
         envelope.payload = payload
         envelope.created_at = created_at
@@ -114,3 +111,12 @@ class ResourceEnvelope(Link):
     def __repr__(self) -> str:
         state = "released" if self.released else "in stock" if self.linked else "held"
         return f"<ResourceEnvelope {state}, ttl {self.ttl}: {self.payload!r}>"
+
+
+@final
+class _Envelope(ResourceEnvelope):
+    """What `ResourceEnvelope.create_with_slot` makes. An ``__init__`` that is not Python's costs nothing to call."""
+
+    __slots__ = ()
+
+    __init__ = object.__init__

@@ -92,7 +92,7 @@ class Shelf:
         envelope: ResourceEnvelope = end.after
         after = end.after = envelope.after
         after.before = end
-        envelope.after = envelope.before = LOOSE
+        envelope.after = LOOSE  # what is before it is the end, which may stay
         self.size -= 1
         return envelope
 
