@@ -160,24 +160,23 @@ def pairs_per_second(make: type[Subject], waiting: int, burst: int, seconds: flo
 
 
 def throughput(mode: str, burst: int, *, quick: bool) -> list[Row]:
-    rows, ours = [], {}
+    seconds, rounds = (0.03, 3) if quick else (0.1, 7)
+    rows = []
     for waiting in WAITING:
-        subjects = {
-            name: partial(pairs_per_second, make, waiting, burst, 0.03 if quick else 0.1)
-            for name, make in SUBJECTS.items()
-        }
-        medians = interleave(subjects, 3 if quick else 7)
-        ours[waiting] = medians[OURS]
+        subjects = {name: partial(pairs_per_second, make, waiting, burst, seconds) for name, make in SUBJECTS.items()}
+        medians = interleave(subjects, rounds)
         for name, value in medians.items():
             compared = (f"{OURS} is", medians[OURS] / value) if name != OURS else (None, None)
             rows.append(Row(f"{mode}, {waiting:,} waiting: {name}", value, "pairs/s", *compared))
-    return [*rows, _flatness(mode, {waiting: rate for waiting, rate in ours.items() if waiting >= burst})]
+    return [*rows, _flatness(mode, burst, seconds, rounds)]
 
 
-def _flatness(mode: str, ours: dict[int, float]) -> Row:
+def _flatness(mode: str, burst: int, seconds: float, rounds: int) -> Row:
     """Compare those in which every pair finds a waiting consumer: in the others most are taken without a wait."""
+    waiting = [count for count in WAITING if count >= burst]
+    ours = interleave({f"{each}": partial(pairs_per_second, Ours, each, burst, seconds) for each in waiting}, rounds)
     slowest, fastest = min(ours.values()), max(ours.values())
-    name = f"{mode}, slowest of {min(ours):,} to {max(ours):,} waiting: {OURS}"
+    name = f"{mode}, slowest of {min(waiting):,} to {max(waiting):,} waiting: {OURS}"
     return Row(name, slowest, "pairs/s", "its fastest", slowest / fastest)
 
 
