@@ -6,9 +6,10 @@ INPUT ?= configs/quickstart.txt
 OUTPUT ?= out
 COMPOSE := docker compose --env-file compose/.env --project-name stagewire --file compose/compose.yaml
 WITH_WORKERS := --file compose/workers.yaml
+SOAK ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint wheel fmt bench up feed down lock clean
+.PHONY: help demo test check lint wheel fmt bench soak up feed down lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -53,6 +54,9 @@ fmt: $(VENV)/.dev ## Format the sources and apply safe fixes.
 
 bench: $(VENV)/.bench ## Measure speed and memory beside named peers; prints a table of ratios.
 	@$(BIN)/python benchmarks/run.py
+
+soak: $(VENV)/.dev ## Run scripts/soak_*.py for SOAK seconds each (600): random failures, and every account must balance.
+	@for each in scripts/soak_*.py; do $(BIN)/python $$each --seconds $(SOAK) || exit 1; done
 
 up: ## Start RabbitMQ and Redis in containers; WORKERS=yes: the quickstart's stages as well.
 	@scripts/compose-env

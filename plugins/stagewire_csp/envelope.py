@@ -12,10 +12,7 @@ from stagewire_csp.slots import WRITTEN_OFF, Outcome, Slots
 NEVER = math.inf
 """The time to live of what does not expire. One shared object: a million envelopes do not hold a float each for it."""
 
-_new = object.__new__
 
-
-@final
 class ResourceEnvelope(Link):
     """One resource together with the slot that it occupies; the slot is released exactly once (CSP-1).
 
@@ -41,8 +38,8 @@ class ResourceEnvelope(Link):
     def __init__(self) -> None:
         raise TypeError("an envelope holds a slot from the first: await ResourceEnvelope.create_with_slot(…)")
 
-    @classmethod
-    async def create_with_slot(cls, payload: Any, slots: Slots, *, ttl: float | None = None) -> Self:
+    @staticmethod
+    async def create_with_slot(payload: Any, slots: Slots, *, ttl: float | None = None) -> ResourceEnvelope:
         """Wait for a slot and bind the resource to it; slot and envelope come into being together (CSP-2).
 
         Suspends only while no slot is free. Cancelled meanwhile, it holds nothing and the resource is written off. The
@@ -55,7 +52,7 @@ class ResourceEnvelope(Link):
         """
         if ttl is None:
             ttl = NEVER
-        elif not ttl > 0:
+        elif not ttl > 0.0:
             raise ValueError(f"a ttl of {ttl!r} would expire the resource at once; it must be greater than 0, or None")
         created_at = slots.clock()
         slots.produced += 1
@@ -63,7 +60,7 @@ class ResourceEnvelope(Link):
             slots.free -= 1
         else:
             await slots.wait_for(payload)
-        envelope = _new(cls)
+        envelope: ResourceEnvelope = _Envelope()
         envelope.after = FRESH
         envelope.payload = payload
         envelope.created_at = created_at
@@ -96,9 +93,7 @@ class ResourceEnvelope(Link):
             return
         if self.after is not LOOSE and self.after is not FRESH:
             raise RuntimeError("the envelope lies in stock: the inventory owns it and will release it")
-        payload = self.payload
-        self.payload = self.slots = None
-        slots.settle(payload, outcome)
+        slots.settle(self, outcome)
 
     def __lt__(self, other: ResourceEnvelope) -> bool:
         """Order by deadline."""
@@ -116,3 +111,12 @@ class ResourceEnvelope(Link):
     def __repr__(self) -> str:
         state = "released" if self.released else "in stock" if self.linked else "held"
         return f"<ResourceEnvelope {state}, ttl {self.ttl}: {self.payload!r}>"
+
+
+@final
+class _Envelope(ResourceEnvelope):
+    """What `ResourceEnvelope.create_with_slot` makes. An ``__init__`` that is not Python's costs nothing to call."""
+
+    __slots__ = ()
+
+    __init__ = object.__init__

@@ -70,7 +70,9 @@ class Inventory:
         Waiting removes nothing from the stock; claims are served in the order in which they were entered. Entering
         raises `NoMorePairs` when there will be none.
         """
-        return PairLease(self._pairing)
+        lease = PairLease()
+        lease.pairing = self._pairing
+        return lease
 
     def end_side(self, side: SideName) -> None:
         """Take no more on this side: once it is used up, claims end with `NoMorePairs`. Idempotent."""

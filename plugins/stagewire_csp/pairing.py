@@ -54,6 +54,7 @@ class Pairing:
         """Whether the stock was closed; set by `close`."""
         self._t = t
         self._q = q
+        t.opposite, q.opposite = q, t
         self.clock = clock
         self._ended: list[Shelf] = []
         self._unfinished = False
@@ -69,20 +70,24 @@ class Pairing:
         if self._attentive:
             self._before_putting(shelf)
         now = self.clock()
-        if self.queue.waiting and self._pass_on(shelf, envelope, now):
+        other = shelf.opposite
+        pairs = other.size and self.queue.waiting
+        if pairs and self._pass_on(shelf, envelope, now):
             return
-        if not shelf.size and not self.reserved:
-            shelf.forget_order()
-        shelf.add(envelope)
-        self._settle(now)
+        shelf.add(envelope, anew=not self.reserved)
+        if pairs or shelf.due <= now or other.due <= now or self._unfinished:
+            self._settle(now)
+        elif self._attentive:
+            self._wrap_up()
 
     def claim(self, now: float) -> Pair | None:
         """Take a pair at once, unless there is none or others wait for one."""
-        if self._t.due <= now or self._q.due <= now or self._unfinished:
+        t, q = self._t, self._q
+        if t.due <= now or q.due <= now or self._unfinished:
             self._settle(now)
-        if not (self._t.size and self._q.size) or (self.queue.waiting and self.queue.ready()):
+        if not t.size or not q.size or (self.queue.waiting and self.queue.ready()):
             return None
-        return self._pop(now)
+        return self._pop(now) if self._attentive else (t.pop(), q.pop())
 
     def stand_in_line(self, since: float, *, first: bool) -> asyncio.Future[Pair]:
         """Wait for a pair, which `confirm` must accept. As `WaitQueue.join`.
@@ -158,17 +163,18 @@ class Pairing:
 
     def _pass_on(self, shelf: Shelf, envelope: ResourceEnvelope, now: float) -> bool:
         """Hand an envelope to who waits without its lying in stock at all, when that would change nothing else."""
-        is_t = shelf is self._t
-        other = self._q if is_t else self._t
-        if shelf.size or not other.size or self._unfinished or other.due <= now:
+        other = shelf.opposite
+        if shelf.size or self._unfinished or other.due <= now:
             return False
         future = self.queue.next()
         if future is None:
             return False
         envelope.after = LOOSE
-        shelf.pass_by(envelope)
+        deadline = envelope.created_at + envelope.ttl
+        if deadline > shelf.latest:  # noqa: PLR1730 — as in Shelf.add: it may be given back ahead of what comes meanwhile
+            shelf.latest = deadline
         self.reserved += 1
-        future.set_result((envelope, other.pop()) if is_t else (other.pop(), envelope))
+        future.set_result((envelope, other.pop()) if shelf is self._t else (other.pop(), envelope))
         if self._attentive:
             self._wrap_up()
         return True

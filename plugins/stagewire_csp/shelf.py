@@ -28,7 +28,9 @@ class Shelf:
         slots: The side's slots.
     """
 
-    __slots__ = ("_end", "_latest", "_returned", "_stragglers", "due", "size", "slots")
+    __slots__ = ("_end", "_returned", "_stragglers", "due", "latest", "opposite", "size", "slots")
+
+    opposite: Shelf
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
@@ -38,7 +40,8 @@ class Shelf:
         """Nothing expires before this time."""
         self._end: Any = Link()  # its neighbours are the tail and the head
         self._end.after = self._end.before = self._end
-        self._latest = -math.inf
+        self.latest = -math.inf
+        """The latest deadline of what came and is no straggler."""
         self._stragglers = Deadlines()
         self._returned: ResourceEnvelope | None = None
 
@@ -54,26 +57,26 @@ class Shelf:
         """The envelope at the head."""
         return self._end.after if self.size else None
 
-    def forget_order(self) -> None:
-        """Let the order of deadlines begin anew; only while nothing lies here and nothing may be given back."""
-        self._latest = -math.inf
+    def add(self, envelope: ResourceEnvelope, *, anew: bool = False) -> None:
+        """Take over an envelope.
 
-    def add(self, envelope: ResourceEnvelope) -> None:
-        """Take over an envelope."""
-        self._link(envelope, self._end.before)
+        Args:
+            envelope: The envelope.
+            anew: Let the order of deadlines begin anew if nothing lies here, for nothing may be given back either.
+        """
+        end = self._end  # linked in place: this is done once per resource, and a call would cost a tenth of it
+        before = envelope.before = end.before
+        envelope.after = end
+        before.after = end.before = envelope
         deadline = envelope.created_at + envelope.ttl
         if deadline < self.due:  # noqa: PLR1730 — min() would cost as much as the rest of this function
             self.due = deadline
-        if deadline < self._latest:
-            self._stragglers.add(envelope, self.size)
+        if deadline >= self.latest or (anew and not self.size):
+            self.latest = deadline
+            self.size += 1
         else:
-            self._latest = deadline
-
-    def pass_by(self, envelope: ResourceEnvelope) -> None:
-        """Note an envelope that is taken before it lay here, and may be given back ahead of what comes meanwhile."""
-        deadline = envelope.created_at + envelope.ttl
-        if deadline > self._latest:  # noqa: PLR1730 — as above
-            self._latest = deadline
+            self.size += 1
+            self._stragglers.add(envelope, self.size)
 
     def give_back(self, envelope: ResourceEnvelope) -> None:
         """Take back an envelope that was taken in vain: to the head, behind those given back just before it."""
@@ -89,7 +92,7 @@ class Shelf:
         envelope: ResourceEnvelope = end.after
         after = end.after = envelope.after
         after.before = end
-        envelope.after = envelope.before = LOOSE
+        envelope.after = LOOSE  # what is before it is the end, which may stay
         self.size -= 1
         return envelope
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stagewire import Clock
 from stagewire_csp.permits import Permits
+
+if TYPE_CHECKING:
+    from stagewire_csp.envelope import ResourceEnvelope
 
 
 class Outcome(StrEnum):
@@ -63,8 +66,14 @@ class Slots(Permits):
             self._tell(resource, WRITTEN_OFF)
             raise
 
-    def settle(self, resource: Any, outcome: Outcome) -> None:
-        """Give the resource's slot back and note its fate. Never suspends. Raises as `release`."""
+    def settle(self, envelope: ResourceEnvelope, outcome: Outcome) -> None:
+        """Take back the slot of an envelope that its owner lets go of, and note its fate. Never suspends.
+
+        Raises:
+            ValueError: As `release`.
+        """
+        resource = envelope.payload
+        envelope.payload = envelope.slots = None
         if self.free == self.cap or self._queue.waiting:
             self.release()
         else:  # as `release` does; this is the usual case, twice per pair

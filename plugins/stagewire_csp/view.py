@@ -70,15 +70,15 @@ class Pace:
     """Takes the rates of the last seconds from the snapshots it is shown."""
 
     def __init__(self) -> None:
+        self._before: Snapshot | None = None
         self._seen: deque[Snapshot] = deque()
 
     def at(self, state: Snapshot) -> Rates:
         """Return the rates up to this state, over ``WINDOW`` or since the start."""
-        before = self._seen[0] if self._seen else None
         self._seen.append(state)
         while self._seen[0].uptime < state.uptime - WINDOW:
-            before = self._seen.popleft()
-        return Rates.between(before, state)
+            self._before = self._seen.popleft()
+        return Rates.between(self._before, state)
 
 
 def _permits(state: PermitState) -> tuple[str, str, str]:

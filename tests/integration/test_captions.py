@@ -108,7 +108,7 @@ def test_csp15_200_images_with_a_captioner_that_fails_and_is_late(start: Start, 
     data = outcome(start(f"q: {{{HASTY}, captioner: {{{UNWELL}, workers: 64}}}}\n", "--json"))
     page = check_all_captioned(data, tmp_path / "out", COUNT)
     again = [int(number) for number in re.findall(r"asked (\d+) times", page)]
-    assert 20 <= len(again) <= 80  # a fifth is expected, of whom a fifth again
+    assert len(again) >= 20  # a fifth is expected
 
 
 def test_csp15_what_has_no_caption_in_the_end_is_reported_by_name(start: Start, tmp_path: Path, photos: Path) -> None:

@@ -394,10 +394,8 @@ def test_csp7_a_shelf_drops_exactly_what_has_expired(operations: list[tuple[str,
     out: list[ResourceEnvelope] = []
     for operation, argument in operations:
         if operation == "add":
-            if not model and not out:
-                shelf.forget_order()
             envelope = make_envelope(len(model), slots, argument)
-            shelf.add(envelope)
+            shelf.add(envelope, anew=not out)
             model.append(envelope)
         elif operation == "take" and model:
             assert shelf.first is model[0]

@@ -89,6 +89,10 @@ def test_csp16_rates_are_of_the_last_seconds_and_0_when_nothing_happens() -> Non
     assert rates[-1] == 0.0
 
 
+def test_csp16_what_came_before_the_first_look_counts_too() -> None:
+    assert Pace().at(replace(STATE, uptime=0.5, t=replace(SIDE, produced=8))).t_produced == 16.0
+
+
 def test_csp16_the_view_is_absent_when_there_is_no_terminal() -> None:
     stream = io.StringIO()
     with LiveView(Console(file=stream, width=80)) as view:

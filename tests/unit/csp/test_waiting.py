@@ -229,10 +229,15 @@ def test_csp_trap_a_second_cancel_in_a_permits_exit_hides_no_error(settled: Sett
 
 
 def test_csp1_a_slot_is_not_settled_above_the_cap() -> None:
-    slots = Slots("t", 1, lambda: 0.0)
-    with pytest.raises(ValueError, match="t: released more often than acquired"):
-        slots.settle("a", Outcome.CONSUMED)
-    assert (slots.free, slots.consumed) == (1, 0)
+    async def main() -> None:
+        slots = Slots("t", 1, lambda: 0.0)
+        envelope = await ResourceEnvelope.create_with_slot("a", slots)
+        slots.release()
+        with pytest.raises(ValueError, match="t: released more often than acquired"):
+            envelope.release(Outcome.CONSUMED)
+        assert (slots.free, slots.consumed) == (1, 0)
+
+    run_virtual(main())
 
 
 @pytest.mark.parametrize("cap", [0, -1])
