@@ -6,7 +6,7 @@ INPUT ?= configs/quickstart.txt
 OUTPUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint wheel fmt bench lock clean
+.PHONY: help demo test browser check lint wheel fmt bench lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -33,6 +33,11 @@ demo: $(VENV)/.runtime ## Turn a text into Morse code you can hear: out/sentence
 
 test: $(VENV)/.dev ## Run the whole test suite.
 	@$(BIN)/python -m pytest
+
+node_modules/axe-core:
+	@npm install --no-save --no-audit --no-fund --silent axe-core@4.14.1
+
+browser: node_modules/axe-core ## Fetch axe-core, which looks at the HTML report in Chromium (apt-get install chromium).
 
 check: lint wheel ## Run what CI runs besides the tests.
 

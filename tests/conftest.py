@@ -9,7 +9,7 @@ import gc
 import itertools
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, NoReturn
 
@@ -38,6 +38,12 @@ def missing(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def unavailable() -> Callable[[str], NoReturn]:
+    """What a test calls, with the reason, when the machine lacks something that it needs."""
+    return missing
 
 
 def from_container(kind: str, module: str, options: dict[str, Any], stack: ExitStack) -> Any:
