@@ -1,7 +1,7 @@
 """`stagewire logs summary` beside jq, Python's json in a loop and lnav, over one generated log; all in one run.
 
-The peers count records by level and event and, as the summary does, collect the seconds of each stage. Each subject is a
-process of its own; memory is that of its whole process tree (proportional set size, sampled).
+The peers count records by level and event and, as the summary does, collect the seconds of each stage. Each subject is
+a process of its own; memory is that of its whole process tree (proportional set size, sampled).
 
     python benchmarks/logs.py [--quick] [--size MIB]
 
@@ -131,8 +131,8 @@ def subjects(log: Path, folder: Path) -> Iterator[tuple[str, tuple[str, ...], Pa
     with log.open("rb") as source, gzip.open(packed, "wb", compresslevel=1) as target:
         shutil.copyfileobj(source, target, MIB)
     yield "stagewire logs, gzip", (*OURS, str(packed)), None
-    if shutil.which("zstd"):
-        subprocess.run(("zstd", "-q", "-1", str(log), "-o", str(folder / "app.log.zst")), check=True)
+    if zstd := shutil.which("zstd"):
+        subprocess.run((zstd, "-q", "-1", str(log), "-o", str(folder / "app.log.zst")), check=True)
         yield "stagewire logs, zstd", (*OURS, str(folder / "app.log.zst")), None
 
 
@@ -144,19 +144,22 @@ def measure(quick: bool, size: int | None = None) -> list[Row]:  # noqa: FBT001 
         lines = make_log(log, wanted)
         mib = log.stat().st_size / MIB
         runs = {name: run(command, stdin) for name, command, stdin in subjects(log, Path(directory))}
-    rows: list[Row] = []
-    for name, found in runs.items():
-        for peer in (PEER_LOOP, PEER_JQ):
-            if name.startswith("stagewire") and peer in runs:
-                rows.append(
-                    Row(f"speed, {name}", mib / found.seconds, "MiB/s", peer, runs[peer].seconds / found.seconds)
-                )
-        if not name.startswith("stagewire"):
-            rows.append(Row(f"speed, {name}", mib / found.seconds, "MiB/s"))
-        rows.append(Row(f"speed, {name}", lines / found.seconds, "lines/s"))
-        rows.append(Row(f"CPU time, {name}", found.cpu, "s"))
-        rows.append(Row(f"most memory, {name}", found.memory, "MiB"))
-    return rows
+    return [row for name in runs for row in rows_of(name, runs, mib, lines)]
+
+
+def rows_of(name: str, runs: dict[str, Run], mib: float, lines: int) -> Iterator[Row]:
+    """Yield the figures of one subject; ours with their ratios to the peers'."""
+    found = runs[name]
+    peers = [peer for peer in (PEER_LOOP, PEER_JQ) if name.startswith("stagewire") and peer in runs]
+    if not peers:
+        yield Row(f"speed, {name}", mib / found.seconds, "MiB/s")
+        yield Row(f"CPU time, {name}", found.cpu, "s")
+    for peer in peers:
+        yield Row(f"speed, {name}", mib / found.seconds, "MiB/s", peer, runs[peer].seconds / found.seconds)
+    for peer in peers:
+        yield Row(f"CPU time, {name}", found.cpu, "s", peer, found.cpu / runs[peer].cpu)
+    yield Row(f"speed, {name}", lines / found.seconds, "lines/s")
+    yield Row(f"most memory, {name}", found.memory, "MiB")
 
 
 def main() -> None:
