@@ -9,7 +9,7 @@ WITH_WORKERS := --file compose/workers.yaml
 SOAK ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint wheel fmt bench soak up feed down lock clean
+.PHONY: help demo test browser check lint wheel fmt bench soak up feed down lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -36,6 +36,11 @@ demo: $(VENV)/.runtime ## Turn a text into Morse code you can hear: out/sentence
 
 test: $(VENV)/.dev ## Run the whole test suite.
 	@$(BIN)/python -m pytest
+
+node_modules/axe-core:
+	@npm install --no-save --no-audit --no-fund --silent axe-core@4.14.1
+
+browser: node_modules/axe-core ## Fetch axe-core, which looks at the HTML report in Chromium (apt-get install chromium).
 
 check: lint wheel ## Run what CI runs besides the tests.
 

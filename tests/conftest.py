@@ -10,7 +10,7 @@ import itertools
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
@@ -48,6 +48,12 @@ def missing(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def unavailable() -> Callable[[str], NoReturn]:
+    """What a test calls, with the reason, when the machine lacks something that it needs."""
+    return missing
 
 
 def from_container(kind: str, module: str, options: dict[str, Any], stack: ExitStack) -> Any:

@@ -110,6 +110,11 @@ class Assembly:
         order: tuple[Axis, ...] = ("kv_backends", "lease_backends", "transports")
         return {self._title(axis): self._built[axis] for axis in order if axis in self._built}
 
+    def traffic(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the transport's counters by edge and mailbox (TR-12); none when no transport was built."""
+        built = self._built.get("transports")
+        return {} if built is None else cast("Transport", built).stats()
+
     def shared(self, key: Hashable, make: Callable[[], V]) -> V:
         """Return the App's one object under ``key``."""
         return cast("V", self._services.shared(key, make))

@@ -3,13 +3,16 @@
 To add an event, put an `Event` into the section of its area below (or add a section and list it in ``CATALOGUE``):
 
 - The name is dot-separated, ``area.what_happened``, in the past tense where something happened. It is stable: programs
-  look for it. A name that is no longer emitted stays reserved.
+  look for it. A name that is no longer emitted is taken out, and not used for anything else.
 - ``fields`` are the event's own. The ids in ``COMMON_FIELDS`` are always allowed and need no mention.
 - ``cause`` is the text of an error (`stagewire.errors.describe`), which reports group by; ``exc_info`` adds the trace.
 
 Then ``emit(log, "area.what_happened", field=value)``. A plugin outside this repository makes `Event` objects of its own
 and emits those. Under pytest and in Python's development mode an unknown name or field raises, so a test finds it;
 elsewhere it is logged as it is, for logging must not break the work.
+
+``docs/events.md`` is made from the catalogue: run ``python scripts/events_doc.py`` after a change. A test holds code
+and catalogue against each other, both ways.
 """
 
 from __future__ import annotations
@@ -73,6 +76,8 @@ APP = (
     event("plugin.broken", "warning", "plugin cause", "A plugin could not be loaded; everything else is usable."),
 )
 
+LOGS = (event("log.failed", "error", "cause", "A line could not be written as it was; its level is that of the line."),)
+
 LIFECYCLE = (
     event("task.failed", "error", "owner task cause", "A background task ended with an error that nobody awaited."),
     event("close.failed", "warning", "owner attempt cause", "An attempt to close failed; its owner tries again."),
@@ -88,6 +93,12 @@ TRANSPORT = (
     event("transport.dead_letter", "warning", "mailbox deliveries cause older_dropped", "Failed too often (TR-6)."),
     event("transport.unread", "warning", "mailbox chunks messages bytes", "Closed before this was read (TR-11)."),
     event("transport.unconfirmed", "warning", "parcels", "Closed before the broker had confirmed these (TR-11)."),
+    event(
+        "transport.stats",
+        "info",
+        "puts gets bytes outstanding redeliveries duplicates wait_seconds reconnects blocked_seconds",
+        "What went over an edge or mailbox in the run that has ended (TR-12).",
+    ),
     event("transport.wakeup_failed", "error", "cause", "A reader's wake-up callback raised; the put is not affected."),
 )
 
@@ -116,9 +127,11 @@ CHUNKS = (
 
 ORCHESTRATOR = (
     event("request.admitted", "debug", "", "A request was registered; its first stage is submitted next."),
-    event("request.ended", "info", "seconds", "Every final stage of a request has ended."),
-    event("request.failed", "warning", "seconds cause", "A request ended in an error, in the stage that is named."),
-    event("request.cancelled", "info", "seconds", "A request was aborted, and every stage has let go of it."),
+    event(
+        "request.ended", "info", "seconds stages", "Every final stage of a request has ended; seconds of each stage."
+    ),
+    event("request.failed", "warning", "seconds stages cause", "A request ended in an error, in the stage named."),
+    event("request.cancelled", "info", "seconds stages", "A request was aborted, and every stage has let go of it."),
     event("request.late_output", "debug", "", "An output came for a request that is no longer in that stage."),
     event("request.output_dropped", "debug", "", "An output was dropped, because the client is slow."),
     event("request.release_slow", "warning", "seconds", "A stage still holds a request that has ended."),
@@ -171,7 +184,7 @@ def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     return MappingProxyType(index)
 
 
-CATALOGUE: Mapping[str, Event] = _index(APP, LIFECYCLE, TRANSPORT, LEASES, CHUNKS, ORCHESTRATOR, CSP)
+CATALOGUE: Mapping[str, Event] = _index(APP, LOGS, LIFECYCLE, TRANSPORT, LEASES, CHUNKS, ORCHESTRATOR, CSP)
 """Every event by its name."""
 
 _strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode

@@ -15,12 +15,16 @@ from stagewire.events import emit
 from stagewire.lifecycle import Closer, Module, StopSignal, TaskRegistry, shutdown_phases
 from stagewire.metrics.served import metrics_served
 from stagewire.spec.pipeline import Failure, Job, RunReport, Telling
+from stagewire.spec.transport import TRANSPORT_STATS
 
 GRACE = 5.0
 """Seconds that everything has to end once the caller cancelled it, before it is left to its fate."""
 
 LAST = 1.0
 """The same where the deadline of a stop has passed: it was given time before."""
+
+MOST_EDGES = 200
+"""Edges and mailboxes whose traffic is told at the end of a run."""
 
 
 class Running:
@@ -201,7 +205,15 @@ class Running:
         trace = error if unforeseen and not self._assembly.log_is_read_as_it_comes else None
         emit(self._assembly.log, "app.failed", cause=describe(error), exc_info=trace)
 
+    def _emit_traffic(self) -> None:
+        """Say what went over each edge and mailbox; a transport that cannot tell is no fault of the run."""
+        with suppress(Exception):
+            for edge, counters in sorted(self._assembly.traffic().items())[:MOST_EDGES]:
+                counted = {name: round(counters[name], 6) for name in TRANSPORT_STATS}
+                emit(self._assembly.log, "transport.stats", edge=edge, **counted)
+
     def _emit_finished(self, report: RunReport, seconds: float) -> None:
+        self._emit_traffic()
         emit(
             self._assembly.log,
             "app.finished",

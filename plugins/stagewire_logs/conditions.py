@@ -23,7 +23,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 
 FINDINGS = (
     "request_failed", "request_hung", "csp_books", "csp_leak", "csp_unbalanced", "csp_stall", "csp_starvation",
-    "csp_no_reports", "session_degraded", "session_failed", "lease_lost",
+    "csp_no_reports", "session_degraded", "session_failed", "session_hung", "lease_lost",
 )  # fmt: skip
 """Kinds of findings that a condition may name, beside those that a log has."""
 

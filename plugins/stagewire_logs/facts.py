@@ -14,9 +14,7 @@ TRANSPORT_EVENTS = frozenset({"transport.stats", "transport.dead_letter"})
 SESSION_EVENTS = frozenset(
     {
         "session.opened",
-        "session.progress",
         "session.degraded",
-        "session.retry",
         "session.finalized",
         "session.aborted",
         "session.failed",

@@ -141,6 +141,9 @@ def _of_writes(report: WriteReport) -> Iterator[Finding]:
         if "degraded" in session.state:
             text = f"session {session.session_id} went over to the raw path: {session.cause or 'cause unknown'}"
             yield Finding("session_degraded", "warning", report.pipeline, session.opened, session.ended, 1, text)
+        if session.state.startswith("hung"):
+            text = f"session {session.session_id} of {session.path} never ended"
+            yield Finding("session_hung", "error", report.pipeline, session.opened, "", 1, text)
         if session.state.startswith(("failed", "reaped")):
             text = f"session {session.session_id} {session.state}: {session.cause or 'cause unknown'}"
             yield Finding("session_failed", "error", report.pipeline, session.opened, session.ended, 1, text)

@@ -11,7 +11,7 @@ from stagewire_logs.page import card, html_table, page, section
 from stagewire_logs.results import CspReport, ErrorGroup, Percentiles, PipelineReport, StageReport, Summary, WriteReport
 from stagewire_logs.svg import Band, Line, bars, plot
 from stagewire_logs.times import epoch
-from stagewire_logs.wording import clock, counted, ended_of, number, seconds, size
+from stagewire_logs.wording import clock, counted, ended_of, number, seconds, size, write_rows
 
 MOST = 50
 """Rows of one table."""
@@ -190,15 +190,7 @@ def _bands(run: CspReport) -> list[Band]:
 
 
 def _writes(report: WriteReport) -> str:
-    rows = [
-        ("sessions", ", ".join(f"{number(count)} {state}" for state, count in report.sessions.items())),
-        ("bytes", ", ".join(f"{size(count)} by {path}" for path, count in report.bytes.items())),
-        ("degraded", "; ".join(f"{number(count)} times {cause}" for cause, count in report.degraded.items())),
-        ("repeats", f"{number(report.retries)} retries, {number(report.duplicates)} frames recognised as repeats"),
-        ("leases", f"{number(report.keepalive_failures)} keepalives failed, {number(report.leases_lost)} leases lost"),
-        ("keys", f"{number(report.pending_keys)} awaiting cleanup"),
-    ]
-    return html_table("Writes", ("what", "value"), (row for row in rows if row[1]))
+    return html_table("Writes", ("what", "value"), write_rows(report))
 
 
 def _errors(groups: Sequence[ErrorGroup]) -> str:

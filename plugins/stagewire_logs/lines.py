@@ -47,3 +47,4 @@ class Line(Struct, gc=False):
     cause: str | None = None
     chunks: int | None = None
     outputs: int | None = None
+    stages: dict[str, float] | None = None

@@ -44,8 +44,9 @@ def _stages(name: str, requests: Requests, errors: Sequence[ErrorGroup]) -> Iter
     for group in errors:
         if group.pipeline == name and group.stage and (group.level in ERRORS or group.event == "request.failed"):
             failed[group.stage] += group.count
-    for stage in sorted(requests.stages.keys() | failed.keys()):
-        sketch = requests.stages.get(stage)
+    best = requests.best_stages()
+    for stage in sorted(best.keys() | failed.keys()):
+        sketch = best.get(stage)
         count = sketch.count if sketch else 0
         yield StageReport(stage, count, requests.outputs[stage], failed[stage], percentiles(sketch))
 

@@ -25,6 +25,8 @@ MAX_OPEN = 100_000
 Times = dict[str, str]
 """When something last happened to requests, by their ids."""
 
+_NONE = Sketch()
+
 Groups = Mapping[tuple[str, str], Sequence[Line]]
 """Lines by event and stage."""
 
@@ -36,7 +38,8 @@ class Requests:
     Attributes:
         outcomes: Requests by what became of them, ``admitted`` among them.
         durations: Seconds from admission to the end.
-        stages: Seconds of each stage.
+        stages: Seconds of each stage, from ``stage.ended``.
+        totals: The same as the requests' ends tell it, for logs without the level debug.
         outputs: What each stage has put out.
         edges: Requests that went over each batch edge.
         chunks: Chunks that did.
@@ -49,6 +52,7 @@ class Requests:
     outcomes: Counter[str] = field(default_factory=Counter)
     durations: Sketch = field(default_factory=Sketch)
     stages: dict[str, Sketch] = field(default_factory=lambda: defaultdict(Sketch))
+    totals: dict[str, Sketch] = field(default_factory=lambda: defaultdict(Sketch))
     outputs: Counter[str] = field(default_factory=Counter)
     edges: Counter[str] = field(default_factory=Counter)
     chunks: Counter[str] = field(default_factory=Counter)
@@ -77,7 +81,7 @@ class Requests:
                 admitted += lines
             else:
                 self.outcomes[OUTCOMES[event]] += len(lines)
-                self.durations.extend([line.seconds for line in lines if line.seconds is not None])
+                self._over(lines)
                 ended += lines
         went = _follow(self.open, admitted, ended, self.ended)
         for stage in submitted.keys() | left.keys():
@@ -94,12 +98,20 @@ class Requests:
         ):
             counts.update(others)
         self.durations.merge(later.durations)
-        for stage, sketch in later.stages.items():
-            self.stages[stage].merge(sketch)
+        for sketches, those in ((self.stages, later.stages), (self.totals, later.totals)):
+            for stage, sketch in those.items():
+                sketches[stage].merge(sketch)
         _move(self.open, later.open, later.ended, self.ended)
         for stage in later.running.keys() | later.left.keys():
             _move(self.running[stage], later.running[stage], later.left[stage], self.left[stage])
         self._forget(later.ended)
+
+    def best_stages(self) -> Mapping[str, Sketch]:
+        """Return the seconds of each stage from where more is known."""
+        return {
+            stage: max(self.stages.get(stage, _NONE), self.totals.get(stage, _NONE), key=lambda sketch: sketch.count)
+            for stage in self.stages.keys() | self.totals.keys()
+        }
 
     def stages_of(self, request: str) -> list[str]:
         """Return the stages that have taken a request and not ended for it."""
@@ -108,6 +120,12 @@ class Requests:
     def last_of(self, request: str) -> str:
         """Return when something last happened to a request that is open, as far as that is kept."""
         return max(self.open[request], *(taken.get(request, "") for taken in self.running.values()), "")
+
+    def _over(self, lines: Sequence[Line]) -> None:
+        self.durations.extend([line.seconds for line in lines if line.seconds is not None])
+        told = [line.stages for line in lines if line.stages]
+        for stage in {stage for stages in told for stage in stages}:
+            self.totals[stage].extend([stages[stage] for stages in told if stage in stages])
 
     def _forwarded(self, lines: Sequence[Line]) -> None:
         for line in lines:

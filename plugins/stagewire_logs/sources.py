@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from io import BufferedReader
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, Literal, cast
 
 from stagewire import StagewireError
@@ -19,7 +20,8 @@ from stagewire_logs.damage import LONG, OVERSIZED
 READ = 512 * 1024
 """Bytes of one read; less than `LONG`, so that a long line is always put together from several."""
 
-Compression = Literal["", "gzip", "zstd"]
+Compression = Literal["", "gzip", "zstd", "pipe"]
+"""How a source is packed; what a pipe holds is not known before it is read."""
 
 _MAGIC: Sequence[tuple[bytes, Compression]] = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _ROTATED = re.compile(r"[.-](\d+|\d{4}-?\d{2}-?\d{2}.*)(\.gz|\.zst)?")
@@ -62,12 +64,14 @@ def part_of(name: str) -> Part:
         return Part("standard input", None)
     path = Path(name)
     try:
+        status = path.stat()
+        if not S_ISREG(status.st_mode):
+            return Part(name, path, "pipe")
         with path.open("rb") as file:
             compression = _packed(file.read(4))
-        size = path.stat().st_size
     except OSError as error:
         raise StagewireError(f"{name}: {error.strerror}") from error
-    return Part(name, path, compression, size=size)
+    return Part(name, path, compression, size=status.st_size)
 
 
 def _packed(head: bytes) -> Compression:
@@ -84,14 +88,20 @@ def with_rotated(name: str) -> list[str]:
 @contextmanager
 def _opened(part: Part) -> Iterator[BinaryIO]:
     """Open a part's source, unpacked. Standard input stays open."""
-    if part.path is not None:
+    if part.path is None:
+        yield _piped(cast("BufferedReader", sys.stdin.buffer))
+    elif part.compression == "pipe":
+        with part.path.open("rb") as pipe:
+            yield _piped(pipe)
+    else:
         plain = cast("BinaryIO", part.path.open("rb", buffering=0)) if not part.compression else None
         with plain or _unpacked(part.path, part.compression) as file:
             yield file
-        return
-    stdin = cast("BufferedReader", sys.stdin.buffer)
-    compression = _packed(stdin.peek(4)[:4])
-    yield _unpacked(stdin, compression) if compression else cast("BinaryIO", stdin)
+
+
+def _piped(pipe: BufferedReader) -> BinaryIO:
+    compression = _packed(pipe.peek(4)[:4])
+    return _unpacked(pipe, compression) if compression else cast("BinaryIO", pipe)
 
 
 def _unpacked(source: Path | BufferedReader, compression: Compression) -> BinaryIO:

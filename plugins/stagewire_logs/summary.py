@@ -63,7 +63,7 @@ class Analysis:
         errors = self._errors()
         pipelines = pipeline_reports(tally, errors, self._edges)
         csp = [run.report() for run in self._csp]
-        writes = [each.report() for each in self._writes.values()]
+        writes = [each.report(tally.last, self._over.get(name, "")) for name, each in self._writes.items()]
         hung = [
             finding
             for name, requests in tally.requests.items()

@@ -12,7 +12,7 @@ from stagewire_logs.damage import MEANING
 from stagewire_logs.pretty import COLOURS, brief
 from stagewire_logs.results import CspReport, Finding, Percentiles, PipelineReport, Summary, WriteReport
 from stagewire_logs.timeline import Timeline
-from stagewire_logs.wording import clock, counted, ended_of, number, seconds, size
+from stagewire_logs.wording import clock, counted, ended_of, number, seconds, size, write_rows
 
 MOST = 8
 """Rows of one table."""
@@ -178,17 +178,8 @@ def _writes(summary: Summary) -> RenderableType | None:
 def _write(report: WriteReport) -> RenderableType:
     rows = table(f"writes {report.pipeline}", "", "")
     rows.show_header = False
-    values: list[tuple[str, str]] = [
-        ("sessions", ", ".join(f"{number(count)} {state}" for state, count in report.sessions.items())),
-        ("bytes", ", ".join(f"{size(count)} by {path}" for path, count in report.bytes.items())),
-        ("degraded", "; ".join(f"{number(count)} times {cause}" for cause, count in report.degraded.items())),
-        ("repeats", f"{number(report.retries)} retries, {number(report.duplicates)} frames recognised as repeats"),
-        ("leases", f"{number(report.keepalive_failures)} keepalives failed, {number(report.leases_lost)} leases lost"),
-        ("keys", f"{number(report.pending_keys)} awaiting cleanup"),
-    ]
-    for name, value in values:
-        if value:
-            rows.add_row(name, value)
+    for name, value in write_rows(report):
+        rows.add_row(name, value)
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stagewire_logs.results import PipelineReport
+from stagewire_logs.results import PipelineReport, WriteReport
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -52,3 +52,24 @@ def ended_of(report: PipelineReport) -> str:
         if count
     ]
     return ", ".join([*parts, f"{number(report.unfinished)} unfinished"] if report.unfinished else parts)
+
+
+def write_rows(report: WriteReport) -> list[tuple[str, str]]:
+    """Return what a write report says, row by row; rows that say nothing are left out."""
+    repeats = [(report.retries, "retries"), (report.duplicates, "frames recognised as repeats")]
+    leases = [(report.keepalive_failures, "keepalives failed"), (report.leases_lost, "leases lost")]
+    durations = report.seconds
+    rows = [
+        ("sessions", _listed([(count, state) for state, count in report.sessions.items()])),
+        ("bytes", ", ".join(f"{size(count)} by {path}" for path, count in report.bytes.items() if count)),
+        ("lasted", f"p50 {seconds(durations.p50)}, p95 {seconds(durations.p95)}" if durations else ""),
+        ("degraded", "; ".join(f"{counted(count, 'time')} {cause}" for cause, count in report.degraded.items())),
+        ("repeats", _listed(repeats)),
+        ("leases", _listed(leases)),
+        ("keys", _listed([(report.pending_keys, "awaiting cleanup")])),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def _listed(counts: list[tuple[int, str]]) -> str:
+    return ", ".join(f"{number(count)} {what}" for count, what in counts if count)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stagewire_logs.facts import LEASE_EVENTS, SESSION_EVENTS, Fact
 from stagewire_logs.measures import percentiles
 from stagewire_logs.results import SessionReport, WriteReport
 from stagewire_logs.sketch import Sketch
+from stagewire_logs.times import epoch
 
 WRITE_EVENTS = SESSION_EVENTS | LEASE_EVENTS
 """The events that this looks at."""
@@ -19,13 +20,11 @@ MAX_OPEN = 50_000
 MAX_UNUSUAL = 200
 """Sessions that are listed: degraded, failed, aborted, reaped or not ended."""
 
-ENDS = {
-    "session.finalized": "finalized",
-    "session.aborted": "aborted",
-    "session.failed": "failed",
-    "session.reaped": "reaped",
-}
-"""The events that end a session, and how."""
+HUNG = 300.0
+"""Seconds after which a session that was opened and not ended counts as hung, while the log goes on."""
+
+ENDS = {"session.finalized": "finalized", "session.aborted": "aborted", "session.reaped": "reaped"}
+"""The events that end a session, and how. One that failed is aborted afterwards; it stays a failed one."""
 
 
 @dataclass(slots=True)
@@ -69,14 +68,19 @@ class Writes:
         elif fact.event in SESSION_EVENTS:
             self._session(fact)
 
-    def report(self) -> WriteReport:
-        """Return what was found so far."""
-        open_ones = list(self._open.values())
+    def report(self, last: str = "", over: str = "") -> WriteReport:
+        """Return what was found so far.
+
+        Args:
+            last: The time of the log's last record.
+            over: When the pipeline's run ended; empty while it goes on.
+        """
+        open_ones = [replace(session, state=_open_state(session, last, over)) for session in self._open.values()]
         return WriteReport(
             pipeline=self.pipeline,
             sessions={**self.sessions, "open": len(open_ones)},
             bytes=dict(self.bytes),
-            retries=self.counts["session.retry"],
+            retries=self.counts["retries"],
             duplicates=self.counts["duplicates"],
             degraded=dict(self.causes),
             pending_keys=self.pending_keys,
@@ -93,6 +97,9 @@ class Writes:
             session.degraded = True
             session.cause = session.cause or fact.line.cause or ""
             self.causes[(fact.line.cause or "unknown")[:200]] += 1
+        elif fact.event == "session.failed":
+            session.state = "failed"
+            session.cause = fact.line.cause or session.cause
         elif fact.event in ENDS:
             self._ended(session, fact)
         else:
@@ -100,16 +107,20 @@ class Writes:
 
     def _ended(self, session: _Session, fact: Fact) -> None:
         detail = fact.detail
-        session.state = ENDS[fact.event]
+        if session.state != "failed":
+            session.state = ENDS[fact.event]
         session.ended = fact.stamp
         session.cause = session.cause or fact.line.cause or ""
         session.bytes = _int(detail.get("bytes"))
         self.sessions[session.state] += 1
         for path in ("kv_bytes", "raw_bytes"):
             self.bytes[path.removesuffix("_bytes")] += _int(detail.get(path))
-        self.counts["duplicates"] += _int(detail.get("duplicates"))
+        for name in ("retries", "duplicates"):
+            self.counts[name] += _int(detail.get(name))
         if fact.line.seconds is not None:
             self.seconds.extend([fact.line.seconds])
+        elif session.opened and session.ended:
+            self.seconds.extend([epoch(session.ended) - epoch(session.opened)])
         self._open.pop(session.id, None)
         if (session.degraded or session.state != "finalized") and len(self._unusual) < MAX_UNUSUAL:
             self._unusual.append(session)
@@ -125,6 +136,13 @@ class Writes:
             session.opened = fact.stamp
             self.sessions["opened"] += 1
         return session
+
+
+def _open_state(session: _Session, last: str, over: str) -> str:
+    if session.state == "failed" or not session.opened or not last:
+        return session.state
+    hung = over > session.opened or epoch(last) - epoch(session.opened) > HUNG
+    return "hung" if hung else session.state
 
 
 def _int(value: object) -> int:

@@ -36,6 +36,7 @@ class StageRun:
         outputs: How many outputs with data it has had.
         bytes: What is collected, weighed.
         started_at: When it was marked submitted.
+        seconds: How long the stage took, once it has ended.
     """
 
     node: Node
@@ -46,6 +47,7 @@ class StageRun:
     ended: bool = False
     outputs: int = 0
     bytes: int = 0
+    seconds: float | None = None
 
 
 @dataclass(slots=True, eq=False)

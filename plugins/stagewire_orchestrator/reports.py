@@ -67,8 +67,8 @@ class Reports:
         counters = self.counters
         if output.error is not None and not output.cancelled:
             counters.failed += 1
-            fields: dict[str, Any] = {"stage": output.stage_id, "cause": output.error.cause}
-            emit(self._log, "request.failed", request_id=state.id, seconds=_since(state, now), **fields)
+            fields: dict[str, Any] = {"stage": output.stage_id, "cause": output.error.cause, **_durations(state, now)}
+            emit(self._log, "request.failed", request_id=state.id, **fields)
             return
         if output.cancelled:
             counters.cancelled += 1
@@ -76,7 +76,7 @@ class Reports:
             counters.ended += 1
         if self._info:
             what = "request.cancelled" if output.cancelled else "request.ended"
-            emit(self._log, what, request_id=state.id, seconds=_since(state, now))
+            emit(self._log, what, request_id=state.id, **_durations(state, now))
 
     def submitted(self, state: RequestState, run: StageRun) -> None:
         """A stage has taken a request."""
@@ -95,9 +95,10 @@ class Reports:
 
     def stage_ended(self, state: RequestState, run: StageRun, now: float) -> None:
         """A stage has ended for a request."""
+        run.seconds = round(now - run.started_at, 6)
         if self.debug:
             replica = run.replica.number if run.replica is not None else None
-            fields: dict[str, Any] = {"outputs": run.outputs, "seconds": round(now - run.started_at, 6)}
+            fields: dict[str, Any] = {"outputs": run.outputs, "seconds": run.seconds}
             emit(self._log, "stage.ended", request_id=state.id, stage=run.node.id, replica=replica, **fields)
 
     def late(self, replica: Replica, output: Any) -> None:
@@ -135,5 +136,6 @@ class Reports:
         emit(self._log, "orchestrator.fault", cause=describe(error), exc_info=error)
 
 
-def _since(state: RequestState, now: float) -> float:
-    return round(max(0.0, now - state.added_at), 6)
+def _durations(state: RequestState, now: float) -> dict[str, Any]:
+    stages = {stage: run.seconds for stage, run in state.runs.items() if run.seconds is not None}
+    return {"seconds": round(max(0.0, now - state.added_at), 6), "stages": stages}

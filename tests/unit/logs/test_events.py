@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +10,6 @@ import pytest
 import stagewire.events
 from stagewire import Event, emit
 from stagewire.events import CATALOGUE, COMMON_FIELDS, UnknownEvent, event
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -97,22 +92,3 @@ def test_an_event_that_stands_twice_is_refused() -> None:
     twice = event("echo.said", "info", "", "The echo said something.")
     with pytest.raises(ValueError, match=r"'echo.said' stands twice"):
         stagewire.events._index((twice,), (twice,))
-
-
-def calls_of_emit() -> Iterator[tuple[str, str, set[str]]]:
-    for folder in ("core", "plugins", "transports"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                match node:
-                    case ast.Call(func=ast.Name("emit"), args=[_, ast.Constant(str(name))], keywords=keywords):
-                        where = f"{path.relative_to(ROOT)}:{node.lineno}"
-                        yield where, name, {keyword.arg for keyword in keywords if keyword.arg}
-
-
-def test_every_event_that_the_sources_emit_is_in_the_catalogue_with_its_fields() -> None:
-    faults = []
-    for where, name, fields in calls_of_emit():
-        known = CATALOGUE.get(name)
-        unknown = fields - COMMON_FIELDS - known.fields if known else {"(no such event)"}
-        faults += [f"{where}: {name}: {', '.join(sorted(unknown))}"] if unknown else []
-    assert faults == []

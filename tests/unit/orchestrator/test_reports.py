@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Callable
@@ -103,3 +104,24 @@ def test_or18_without_a_logger_only_warnings_are_told(play: Play, capsys: Any) -
     play(story, client=FullClient)
     (line,) = capsys.readouterr().err.splitlines()
     assert "request.failed" in line
+
+
+def test_or18_durations_count_from_when_the_request_came_after_idling(play: Play) -> None:
+    lines = io.StringIO()
+    log = make_logger(LoggingOptions(level="debug", format="json"), pipeline="p", stream=lines)
+
+    async def story(world: Any) -> None:
+        await world.add("first")
+        await world.finish("first")
+        await asyncio.sleep(3600)
+        await world.add("second")
+        await asyncio.sleep(2)
+        await world.finish("second")
+
+    play(story, log=log)
+    ended = [event for event in map(json.loads, lines.getvalue().splitlines()) if event["event"].endswith(".ended")]
+    assert max(event["seconds"] for event in ended if event["request_id"] == "first") < 1
+    last = ended[-1]
+    assert (last["event"], last["request_id"]) == ("request.ended", "second")
+    assert 2 <= last["seconds"] < 3
+    assert 2 <= last["stages"]["0"] < 3
