@@ -1,288 +1,204 @@
-"""Chunks over RabbitMQ, end to end: saved, confirmed, got, acknowledged, polled; beside what is written by hand.
+"""RabbitMQ: our transport beside hand-written pika, aio-pika, aiormq, kombu and FastStream, on one private broker.
 
-Ours is two ChunkAdapters over the transport, as two stages have them. All subjects use one private broker, durable
-queues, persistent messages and confirms, and acknowledge each message after it was taken. From 256 KiB on ours goes by
-claim through a private Redis, as it does in a pipeline.
+Every subject gives the same guarantees: publisher confirms, durable queues, persistent and mandatory messages, manual
+acknowledgement. A rate counts from the first put to the last acknowledgement, both ends in one process. The broker's
+CPU is read from its process. Chunks of 1 MiB and more go by claim with ours: through
+Redis, and through shared memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import logging
+import os
 import statistics
-import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
-import pika
-
-import _amqp_peers as peers
-from _amqp import Load, Meter
+from _relay import Subject, percentile
+from _relay_async import AioPika, Aiormq, FastStream
+from _relay_ours import Ours
+from _relay_threads import Kombu, Pika
 from _table import Row, show
-from stagewire import ChunkLink, Transport, TransportFull
-from stagewire.claims import ClaimCheck, ClaimedTransport
+from stagewire import KVBackend, LeaseBackend
 from stagewire.testing import StubContext
 from stagewire.testing.services import PrivateRabbitMQ, PrivateRedis
-from stagewire_chunks import ChunkAdapter
-from stagewire_rabbitmq import RabbitMQOptions, make_transport
-from stagewire_redis import RedisKVOptions, RedisLeaseOptions, make_kv, make_lease
+from stagewire_redis import RedisKVOptions, RedisLeaseOptions
+from stagewire_redis import make_kv as make_redis_kv
+from stagewire_redis import make_lease as make_redis_lease
+from stagewire_shm import ShmKVOptions, ShmLeaseOptions
+from stagewire_shm import make_kv as make_shm_kv
+from stagewire_shm import make_lease as make_shm_lease
 
 KIB, MIB = 1024, 1024 * 1024
-PEER = "aio-pika"
-Subject = Callable[[str, Load, Meter], Awaitable[None]]
+TICKS = os.sysconf("SC_CLK_TCK")
+OURS, BY_REDIS, BY_SHM = "ours", "ours by redis", "ours by shm"
 
 
-@asynccontextmanager
-async def opened(url: str, redis: str | None) -> AsyncIterator[Transport]:
-    """A transport as a pipeline has it: with claims where there is a Redis."""
-    async with AsyncExitStack() as stack:
-        transport: Transport = make_transport(RabbitMQOptions.model_validate({"url": url}), StubContext())
-        if redis is not None:
-            kv = make_kv(RedisKVOptions.model_validate({"url": redis}), StubContext())
-            lease = make_lease(RedisLeaseOptions.model_validate({"url": redis}), StubContext())
-            for store in (kv, lease):
-                await store.open()
-                stack.push_async_callback(store.close)
-            transport = ClaimedTransport(transport, ClaimCheck(kv, lease, clock=time.monotonic))
-        await transport.open()
-        stack.push_async_callback(transport.close)
-        yield transport
+@dataclass(frozen=True)
+class Load:
+    """What is carried: so many chunks of so many bytes for each of so many requests at once."""
+
+    label: str
+    size: int
+    requests: int
+    chunks: int
+    subjects: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        return self.requests * self.chunks
 
 
-class Hop:
-    """Two adapters at the two ends of an edge."""
-
-    def __init__(self, sender: Transport, receiver: Transport, stage: int) -> None:
-        edge = f"{stage}->{stage + 1}"
-        self._some = threading.Event()
-        self.sender = ChunkAdapter(sender.chunks(ChunkLink(edge, stage, stage + 1, role="send")), stage)
-        face = receiver.chunks(ChunkLink(edge, stage, stage + 1, role="receive"))
-        self.receiver = ChunkAdapter(face, stage + 1, stage, on_ready=self._some.set)
-
-    def save(self, request: str, body: Any, *, final: bool) -> None:
-        while True:
-            try:
-                self.sender.save_async(request, body, final)
-            except TransportFull:
-                self.sender.wait_for_room(request, 60)
-            else:
-                return
-
-    def poll(self) -> dict[str, list[Any]]:
-        """Wait for messages and take them."""
-        self._some.wait(60)
-        self._some.clear()
-        return {request: list(messages) for request, messages in self.receiver.poll_ready().items()}
-
-    def stop(self) -> None:
-        self.sender.stop(drain=True)
-        self.receiver.stop()
+PEERS = (Pika.name, AioPika.name, Aiormq.name, Kombu.name, FastStream.name)
+LOADS = (
+    Load("1 KiB, 1 request", KIB, 1, 400, (OURS, *PEERS)),
+    Load("1 KiB, 100 requests", KIB, 100, 20, (OURS, *PEERS)),
+    Load("64 KiB, 1 request", 64 * KIB, 1, 200, (OURS, BY_SHM, *PEERS)),
+    Load("64 KiB, 100 requests", 64 * KIB, 100, 4, (OURS, BY_SHM, *PEERS)),
+    Load("1 MiB, 1 request", MIB, 1, 40, (BY_REDIS, BY_SHM, *PEERS)),
+    Load("1 MiB, 100 requests", MIB, 100, 1, (BY_REDIS, BY_SHM, *PEERS)),
+    Load("8 MiB, 1 request", 8 * MIB, 1, 10, (BY_REDIS, BY_SHM, *PEERS)),
+    Load("8 MiB, 100 requests", 8 * MIB, 100, 1, (BY_REDIS, BY_SHM, *PEERS)),
+)
+PIPELINE = Load("3 stages, 1 KiB, 100 requests", KIB, 100, 10, (OURS, *PEERS))
 
 
-def feed(hop: Hop, load: Load) -> None:
-    body = load.body
-    for number in range(load.chunks):
-        for name in load.names:
-            hop.save(name, body, final=number == load.chunks - 1)
+@dataclass
+class Figures:
+    """What the rounds of one subject under one load took, per chunk."""
+
+    seconds: list[float] = field(default_factory=list)
+    client: list[float] = field(default_factory=list)
+    broker: list[float] = field(default_factory=list)
 
 
-def drain(hop: Hop, load: Load) -> None:
-    left = load.total
-    while left:
-        for messages in hop.poll().values():
-            assert not any("error" in message for message in messages), messages
-            left -= len(messages)
+class Bench:
+    """The broker, Redis, and one open subject of each kind."""
 
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._broker = stack.enter_context(PrivateRabbitMQ())
+        self._redis = stack.enter_context(PrivateRedis())
 
-def forward(source: Hop, target: Hop, load: Load) -> None:
-    left = load.total
-    while left:
-        for request, messages in source.poll().items():
-            left -= len(messages)
-            for message in messages:
-                target.save(request, message["data"], final=message["finished"])
-
-
-async def by_adapter(url: str, load: Load, meter: Meter, redis: str | None = None, stages: int = 2) -> None:
-    """Carry the load through so many stages, each with a thread of its own."""
-    async with opened(url, redis) as sender, opened(url, redis) as receiver:
-        hops = [Hop(sender, receiver, stage) for stage in range(stages - 1)]
-        for hop in hops:
-            for name in load.names:
-                hop.receiver.load_async(name)
-        works = [partial(feed, hops[0], load), partial(drain, hops[-1], load)]
-        works += [partial(forward, one, other, load) for one, other in pairwise(hops)]
-        with meter:
-            await asyncio.gather(*(asyncio.to_thread(work) for work in works))
-        for hop in hops:
-            await asyncio.to_thread(hop.stop)
-
-
-def compare(node: PrivateRabbitMQ, subjects: Mapping[str, Subject], load: Load, rounds: int) -> dict[str, Meter]:
-    """Run every subject once a round, in turn; returns the medians of each."""
-    found: dict[str, list[Meter]] = {name: [] for name in subjects}
-    for _ in range(rounds):
-        for name, subject in subjects.items():
-            meter = Meter(node.process.pid)
-            asyncio.run(asyncio.wait_for(subject(node.url, load, meter), 300))
-            found[name].append(meter)
-    return {name: median(meters) for name, meters in found.items()}
-
-
-def median(meters: list[Meter]) -> Meter:
-    wall, client, server = (
-        statistics.median(getattr(meter, name) for meter in meters) for name in ("wall", "client", "server")
-    )
-    return Meter(meters[0].broker, wall, client, server)
-
-
-def rows(title: str, load: Load, found: Mapping[str, Meter]) -> list[Row]:
-    """Rates of all, and what a chunk costs beside the first peer: each with the ratio of ours to it."""
-    ours = found["stagewire"]
-    unit, amount = ("chunks/s", load.total) if load.size < 64 * KIB else ("MiB/s", load.total * load.size / MIB)
-    made = [
-        Row(f"{title}: {name}", amount / meter.wall, unit, *compared(name, meter.wall, ours.wall))
-        for name, meter in found.items()
-    ]
-    for what, cost in (("client CPU", "client"), ("broker CPU", "server")):
-        for name in ("stagewire", PEER):
-            spent = getattr(found[name], cost)
-            made.append(
-                Row(
-                    f"{title}: {name}, {what}",
-                    spent / load.total * 1e6,
-                    "µs/chunk",
-                    *compared(name, getattr(ours, cost), spent),
-                )
-            )
-    return made
-
-
-def compared(name: str, value: float, peer: float) -> tuple[str, float] | tuple[()]:
-    """Return the last two fields of a row; nothing for our own."""
-    return () if name == "stagewire" else ("stagewire is", value / max(peer, 0.01))
-
-
-def ping_ours(url: str, count: int) -> list[float]:
-    """Return seconds from save to poll, one chunk at a time."""
-
-    async def main() -> list[float]:
-        async with opened(url, None) as sender, opened(url, None) as receiver:
-            hop = Hop(sender, receiver, 0)
-            hop.receiver.load_async("r")
-            found = await asyncio.to_thread(_ping_adapter, hop, count)
-            await asyncio.to_thread(hop.stop)
-            return found
-
-    return asyncio.run(main())
-
-
-def _ping_adapter(hop: Hop, count: int) -> list[float]:
-    found = []
-    for number in range(count):
-        began = time.perf_counter()
-        hop.save("r", b"x" * KIB, final=number == count - 1)
-        while not hop.poll():
-            pass
-        found.append(time.perf_counter() - began)
-        time.sleep(0.001)
-    return found
-
-
-def ping_pika(url: str, count: int) -> list[float]:
-    """Return seconds from a confirmed publish until a consumer of its own thread and connection has the message."""
-    came, ready, name = threading.Event(), threading.Event(), "ping"
-
-    def consume() -> None:
-        connection = pika.BlockingConnection(pika.URLParameters(url))
-        channel = connection.channel()
-        channel.queue_declare(name, durable=True, arguments=peers.QUIET)
-        channel.basic_qos(prefetch_count=256)
-        ready.set()
-        left = count
-        for method, _properties, _body in channel.consume(name):
-            came.set()
-            channel.basic_ack(method.delivery_tag)
-            left -= 1
-            if not left:
-                break
-        connection.close()
-
-    consumer = threading.Thread(target=consume)
-    consumer.start()
-    ready.wait()
-    connection = pika.BlockingConnection(pika.URLParameters(url))
-    channel = connection.channel()
-    channel.confirm_delivery()
-    found = []
-    for _ in range(count):
-        began = time.perf_counter()
-        channel.basic_publish("", name, b"x" * KIB, pika.BasicProperties(delivery_mode=2), mandatory=True)
-        came.wait(60)
-        found.append(time.perf_counter() - began)
-        came.clear()
-        time.sleep(0.001)
-    consumer.join()
-    connection.close()
-    return found
-
-
-def latencies(url: str, count: int, rounds: int) -> list[Row]:
-    runs = [(ping_ours(url, count), ping_pika(url, count)) for _ in range(rounds)]
-    made = []
-    for label, share in (("p50", 0.5), ("p99", 0.99)):
-        ours, bare = (
-            statistics.median(sorted(run[side])[int(share * (count - 1))] for run in runs) * 1e6 for side in (0, 1)
-        )
-        made.append(Row(f"latency {label}, 1 KiB, unloaded: stagewire", ours, "µs"))
-        made.append(Row(f"latency {label}, 1 KiB, unloaded: pika", bare, "µs", "stagewire is", ours / bare))
-    return made
-
-
-BY_HAND: dict[str, Subject] = {
-    PEER: peers.by_aio_pika,
-    "aiormq": peers.by_aiormq,
-    "pika": peers.by_pika,
-    "kombu": peers.by_kombu,
-    "FastStream": peers.by_faststream,
-}
-
-SIZES = {"1 KiB": (KIB, 60), "64 KiB": (64 * KIB, 8), "1 MiB": (MIB, 1), "8 MiB": (8 * MIB, 1)}
-"""Bytes, and how many chunks each of 100 requests has; one request alone has ten times as many."""
-
-
-def measure(sizes: Sequence[str], *, quick: bool) -> list[Row]:
-    """Run everything against one private broker and one private Redis."""
-    rounds, made = 1 if quick else 5, []
-    with ExitStack() as stack:
-        node, redis = stack.enter_context(PrivateRabbitMQ()), stack.enter_context(PrivateRedis())
-        for label in sizes:
-            size, chunks = SIZES[label]
-            ours: Subject = by_adapter if size < 256 * KIB else partial(by_adapter, redis=redis.url)
-            for requests in (1, 100):
-                load = Load(requests, chunks * (10 if requests == 1 else 1), size)
-                title = f"{label}, {requests} request{'s' if requests > 1 else ''}"
-                made += rows(title, load, compare(node, {"stagewire": ours, **BY_HAND}, load, rounds))
-        load = Load(100, 20, KIB)
-        through: dict[str, Subject] = {
-            "stagewire": partial(by_adapter, stages=3),
-            PEER: peers.through_aio_pika,
-            "FastStream": peers.through_faststream,
+    def open(self, names: Sequence[str], stages: int) -> dict[str, Subject]:
+        """Open the named subjects, each with queues of its own."""
+        makers: dict[str, Callable[[], Subject]] = {
+            OURS: partial(Ours, OURS),
+            BY_REDIS: partial(Ours, BY_REDIS, self._redis_stores),
+            BY_SHM: partial(Ours, BY_SHM, shm_stores),
+            **{maker.name: maker for maker in (Pika, AioPika, Aiormq, Kombu, FastStream)},
         }
-        made += rows("three stages, 1 KiB, 100 requests", load, compare(node, through, load, rounds))
-        made += latencies(node.url, 200 if quick else 1_000, 3 if quick else 5)
-    return made
+        opened = {}
+        for name in names:
+            subject = opened[name] = makers[name]()
+            queues = [f"bench-{stages}-{number}-{name.replace(' ', '-')}" for number in range(stages)]
+            subject.open(self._broker.url, queues)
+            self._stack.callback(subject.close)
+        return opened
+
+    def _redis_stores(self) -> tuple[KVBackend, LeaseBackend]:
+        options = {"url": self._redis.url}
+        kv = make_redis_kv(RedisKVOptions.model_validate(options), StubContext())
+        return kv, make_redis_lease(RedisLeaseOptions.model_validate(options), StubContext())
+
+    def broker_cpu(self) -> float:
+        """Return the seconds of CPU that the broker has had: the processes of its session."""
+        return sum(session_ticks(path, self._broker.process.pid) for path in Path("/proc").glob("[0-9]*/stat")) / TICKS
+
+    def carry(self, subject: Subject, load: Load, figures: Figures) -> None:
+        """Carry a load once and note what it took."""
+        body = os.urandom(KIB) * (load.size // KIB)
+        broker, client, began = self.broker_cpu(), time.process_time(), time.perf_counter()
+        subject.transfer(body, load.requests, load.chunks)
+        figures.seconds.append((time.perf_counter() - began) / load.count)
+        figures.client.append((time.process_time() - client) / load.count)
+        figures.broker.append((self.broker_cpu() - broker) / load.count)
+
+
+def session_ticks(path: Path, session: int) -> int:
+    """Return the CPU time of a process and of its children that have ended, if it belongs to the session."""
+    try:
+        fields = path.read_text().rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return 0
+    return sum(map(int, fields[11:15])) if int(fields[3]) == session else 0
+
+
+def shm_stores() -> tuple[KVBackend, LeaseBackend]:
+    name, budget = f"benchmark-{os.getpid()}", 2048 * MIB
+    kv = make_shm_kv(ShmKVOptions.model_validate({"name": name, "max_bytes": budget}), StubContext())
+    return kv, make_shm_lease(ShmLeaseOptions(name=name), StubContext())
+
+
+def rates(bench: Bench, subjects: dict[str, Subject], load: Load, rounds: int) -> list[Row]:
+    """Return the rates of ours and of the peers, and the CPU of client and broker for each chunk."""
+    figures = {name: Figures() for name in load.subjects}
+    for _ in range(rounds):
+        for name, found in figures.items():
+            bench.carry(subjects[name], load, found)
+    unit, worth = ("chunks/s", 1.0) if load.size == KIB else ("MiB/s", load.size / MIB)
+    rate = {name: worth / statistics.median(found.seconds) for name, found in figures.items()}
+    client = {name: statistics.median(found.client) * 1e6 for name, found in figures.items()}
+    broker = {name: statistics.fmean(found.broker) * 1e6 for name, found in figures.items()}
+    return [
+        *compared("rate", unit, rate),
+        *compared("client CPU", "us/chunk", client),
+        *compared("broker CPU", "us/chunk", broker),
+    ]
+
+
+def compared(title: str, unit: str, values: dict[str, float]) -> list[Row]:
+    """Return a row for each subject; a peer's has the ratio of the first of ours to it, a further one its own."""
+    first, *further = [name for name in values if name not in PEERS]
+    rows = [Row(f"{title}: {first}", values[first], unit)]
+    rows += [Row(f"{title}: {name}", values[name], unit, *ratio(values, name, AioPika.name)) for name in further]
+    for name in PEERS:
+        _, found = ratio(values, first, name)
+        rows.append(Row(f"{title}: {name}", values[name], unit, f"{first} is", found))
+    return rows
+
+
+def ratio(values: dict[str, float], name: str, peer: str) -> tuple[str, float | None]:
+    """Return the peer and the ratio to it; none where its CPU time is too small to be seen."""
+    return peer, values[name] / values[peer] if values[peer] else None
+
+
+def unloaded(subjects: dict[str, Subject], count: int, rounds: int) -> list[Row]:
+    """Return the latency of one chunk of 1 KiB at a time."""
+    found: dict[str, list[list[float]]] = {name: [] for name in (OURS, *PEERS)}
+    for _ in range(rounds):
+        for name, runs in found.items():
+            runs.append(subjects[name].latencies(bytes(KIB), count))
+    rows = []
+    for label, share in (("p50", 0.5), ("p99", 0.99)):
+        values = {name: statistics.median(percentile(run, share) * 1e6 for run in runs) for name, runs in found.items()}
+        rows += compared(f"latency {label}", "us", values)
+    return rows
+
+
+def measure(*, quick: bool) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the title and the figures of each part."""
+    rounds = 1 if quick else 5
+    with ExitStack() as stack:
+        bench = Bench(stack)
+        subjects = bench.open((OURS, BY_REDIS, BY_SHM, *PEERS), 1)
+        yield "one at a time", unloaded(subjects, 100 if quick else 300, rounds)
+        for load in LOADS:
+            if not (quick and load.size * load.count > 128 * MIB):
+                yield load.label, rates(bench, subjects, load, rounds)
+        yield PIPELINE.label, rates(bench, bench.open(PIPELINE.subjects, 3), PIPELINE, rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="one round, and no loads above 128 MiB")
+    for title, rows in measure(quick=parser.parse_args().quick):
+        show(f"RabbitMQ, {title}", rows)
 
 
 if __name__ == "__main__":
-    logging.disable(logging.WARNING)  # peers report that their queue was deleted
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="one round each")
-    parser.add_argument("--sizes", nargs="*", default=list(SIZES), choices=list(SIZES), help="default: all")
-    arguments = parser.parse_args()
-    show("Chunks over RabbitMQ", measure(arguments.sizes, quick=arguments.quick))
+    main()
