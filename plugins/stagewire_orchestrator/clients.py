@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from stagewire import StageId
@@ -37,6 +37,29 @@ class StageClient(Protocol):
         """Wait until there are outputs and return them, in order. Raising means that the replica is lost (OR-11)."""
 
 
+ORCHESTRATOR: StageId = ""
+"""Stands for the orchestrator among the successors of a stage, whose outputs it takes; no stage has this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where a stage goes on with a request that another worker had before.
+
+    Attributes:
+        edge_wire: The request's id on the chunk edges of this stage, so that nothing of the other worker is taken.
+        first_input: The number of the first input that comes.
+        first_output: The number of the first output that is made of it.
+        before: Their id there until now.
+        have: How many outputs each successor has already, by its id; under `ORCHESTRATOR` how many that has.
+    """
+
+    edge_wire: str
+    first_input: int
+    first_output: int
+    before: str
+    have: Mapping[StageId, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """What one stage is given of one request.
@@ -50,6 +73,9 @@ class Submission:
         collected: The same as ``forward_fn`` gets it: a list behind one edge or a zip, else the mapping; empty behind
             chunk edges, and ``None`` for an entry.
         receivers: For each successor on a chunk edge, the number of the replica that takes this request.
+        senders: For each predecessor on a chunk edge, the number of the replica that has this request.
+        streamed: Whether the prompt's chunks come over a chunk edge of their own.
+        resume: Where to go on, when another worker had the request before.
     """
 
     request_id: str
@@ -59,6 +85,9 @@ class Submission:
     inputs: Mapping[StageId, Sequence[Any]]
     collected: Any
     receivers: Mapping[StageId, int]
+    senders: Mapping[StageId, int] = field(default_factory=dict)
+    streamed: bool = False
+    resume: Resume | None = None
 
 
 ForwardFn = Callable[[Any, Any, Any], Any]
