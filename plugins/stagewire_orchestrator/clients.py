@@ -27,6 +27,7 @@ class StageClient(Protocol):
       back by itself when too many are on their way (OR-16); without it a full request stops the reading of its replica;
     - ``doing(request_id)`` returns a `Doing`, so that a clock that runs out names the stage that is at fault (OR-17);
     - ``stats()`` returns counters by part, which the orchestrator's own ``stats`` passes on (OR-18);
+    - ``ready()`` returns whether it takes a request at once; one that is not is only given requests when all are not;
     - ``moves(request_id)`` returns how many chunks of it came in or went out, for telling slow from standing still.
     """
 

@@ -175,6 +175,7 @@ class InEnd(_End):
         self._feeds: dict[str, Feed] = {}
         self._full: set[str] = set()
         self._gone: dict[str, asyncio.Event] = {}
+        self._cut: dict[str, Feed] = {}
         self._names: dict[str, str] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._adapter = ChunkAdapter(
@@ -199,7 +200,7 @@ class InEnd(_End):
         Returns its feed, with the mark of the last chunk it has; ``None`` when nothing of it is received any more.
         """
         name = self._names.get(wire, wire)
-        feed = self._feeds.get(name)
+        feed = self._feeds.get(name) or self._cut.pop(name, None)
         if feed is not None:
             self._drop(name)
             self._adapter.cleanup_receiver(name)
@@ -221,6 +222,7 @@ class InEnd(_End):
         await self._leave(name)
 
     async def _leave(self, name: str) -> None:
+        self._cut.pop(name, None)
         if name not in self._feeds:
             return
         gone = self._gone[name] = asyncio.Event()
@@ -265,7 +267,9 @@ class InEnd(_End):
         feed.deliver(messages)
         if messages[-1]["finished"]:
             self._drop(wire)
-            if self._names.get(wire_of(wire)) == wire:
+            if "cancelled" in messages[-1] and wire not in self._gone:
+                self._cut[wire] = feed  # it is forgotten soon, or goes on under another id
+            elif self._names.get(wire_of(wire)) == wire:
                 del self._names[wire_of(wire)]
             if wire in self._gone:
                 self._gone[wire].set()

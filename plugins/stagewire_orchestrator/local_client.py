@@ -22,7 +22,8 @@ GRACE = 5.0
 """Seconds that the requests in a stage have to end once they were cancelled."""
 
 MakeIns = Callable[[], Sequence[InEnd]]
-"""Makes the receiving ends of a replica's chunk edges; on the event loop, when the replica starts."""
+"""Makes the receiving ends of a replica's chunk edges; on the event loop, when the replica starts; an
+entry, to which only streams come over such an edge, makes them for the first of those."""
 
 MakeOuts = Callable[[OnFailed], Mapping[tuple[StageId, int], OutEnd]]
 """Makes its sending ends, one for each replica of each successor."""
@@ -73,11 +74,14 @@ class LocalClient:
         except Exception as error:
             raise PluginError(f"stage {self._node.id!r} could not be opened: {describe(error)}") from error
         self._opened = True
-        self._ins = self._make_ins()
+        if not self._node.entry:
+            self._ins = self._make_ins()
         self._outs = self._make_outs(self._edge_failed)
 
     async def submit(self, request_id: str, payload: Submission, /) -> None:
         """Begin a request; returns at once."""
+        if payload.streamed and not self._ins:
+            self._ins = self._make_ins()
         run = self._make_run(payload)
         self._runs[request_id] = run
         name = None if payload.resume is None else payload.resume.edge_wire

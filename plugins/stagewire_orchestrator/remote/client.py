@@ -88,7 +88,7 @@ class RemoteClient:
         self._fleet = fleet
         self._make_input = make_input
         self._input: OutEnd | None = None
-        self._started = 0
+        self.started = 0
         self._outputs: Mailbox[StageOutput] = Mailbox()
         self._death: StagewireError | None = None
         self._releasing: dict[str, asyncio.Future[None]] = {}
@@ -101,8 +101,6 @@ class RemoteClient:
 
     async def start(self) -> None:
         """Wait until a worker has registered. Raises `PluginError` saying which one did not."""
-        if self._make_input is not None:
-            self._input = self._make_input(self._input_failed)
         await self._fleet.join(self)
         await self.available.wait()
         if self._death is not None:
@@ -121,7 +119,9 @@ class RemoteClient:
     async def submit(self, request_id: str, payload: Submission, /) -> None:
         """Hand a request to the worker; waits while there is none."""
         await self.available.wait()
-        prompt_streams = self._input is not None and streams(payload.prompt)
+        prompt_streams = self._make_input is not None and streams(payload.prompt)
+        if prompt_streams and self._make_input is not None and self._input is None:
+            self._input = self._make_input(self._input_failed)
         submission = replace(payload, streamed=prompt_streams)
         bound = self.bound[request_id] = Bound(submission, request_id)
         try:
@@ -165,6 +165,10 @@ class RemoteClient:
         """So many outputs of the request were taken: the worker may put out more."""
         if request_id in self.bound:
             self._tell(Credit, wire=request_id, count=count)
+
+    def ready(self) -> bool:
+        """Return whether a worker is there."""
+        return self.available.is_set()
 
     def doing(self, request_id: str) -> Doing:
         """Return what the request did there at the last heartbeat."""
@@ -268,11 +272,11 @@ class RemoteClient:
             self._outputs.put(StageOutput(""))
 
     def _register(self, here: Here, now: float) -> None:
-        if here.leaving or (self.worker is not None and here.started < self._started):
+        if here.leaving or (self.worker is not None and here.started < self.started):
             return
         if self.worker is not None:
             self.lose("another worker took its place", now)
-        self.worker, self._started = here.worker, here.started
+        self.worker, self.started = here.worker, here.started
         self._workers += 1
         self._fleet.report_registered(self)
         self.available.set()
@@ -337,7 +341,7 @@ class RemoteClient:
         self._fleet.post(self.seat).put(self._command(kind, **fields))
 
     def _command(self, kind: type[C], **fields: Any) -> C:
-        return kind(orchestrator=self._fleet.id, worker=self.worker or "", started=self._started, **fields)
+        return kind(orchestrator=self._fleet.id, worker=self.worker or "", started=self.started, **fields)
 
     async def _send_input(self, bound: Bound) -> None:
         wire, end = bound.submission.wire_id, self._input

@@ -162,9 +162,9 @@ class Desk:
                 await asyncio.sleep(AGAIN)
 
     async def _handle(self, record: Record) -> None:
+        if isinstance(record, Command | Hello) and record.started > self._started:  # given back, for whom it is meant
+            raise Superseded(f"another worker took replica {self.seat.replica} of stage {self.seat.stage!r}")
         if isinstance(record, Command) and record.worker != self.name:
-            if record.started > self._started:  # given back, for whom it is meant
-                raise Superseded(f"another worker took replica {self.seat.replica} of stage {self.seat.stage!r}")
             return
         if not self._numbers.fresh(record):
             return

@@ -181,7 +181,9 @@ class Fleet:
     def _greet(self, member: RemoteClient, now: float) -> None:
         before = self._hellos.get(member.seat)
         if before is None or before.done():
-            self._hellos[member.seat] = self._posts[member.seat].put(Hello(orchestrator=self.id))
+            self._hellos[member.seat] = self._posts[member.seat].put(
+                Hello(orchestrator=self.id, started=member.started)
+            )
         else:
             member.heard_at = now  # the transport is away, and so nobody can be heard
 

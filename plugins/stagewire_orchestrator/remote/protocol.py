@@ -26,9 +26,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello(Record):
-    """An orchestrator is alive; whoever hosts the seat is to answer with `Here`."""
+    """An orchestrator is alive; whoever hosts the seat is to answer with `Here`, unless it is older."""
 
     orchestrator: str
+    started: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
