@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-from stagewire import BuildContext, StageId
-from stagewire_orchestrator.clients import StageClient, Submission
+from stagewire import BuildContext
+from stagewire_orchestrator.clients import Submission
 from stagewire_orchestrator.config import OrchestratorOptions
-from stagewire_orchestrator.door import WireId
 from stagewire_orchestrator.orchestrator import Orchestrator
+from stagewire_orchestrator.remote.crew import Crew, mixed
 from stagewire_orchestrator.wiring import Wiring
 
 
@@ -16,18 +14,20 @@ def build(options: OrchestratorOptions, context: BuildContext) -> Orchestrator:
     """Build the orchestrator with everything that its stages need. Opens nothing."""
     wiring = Wiring(options, context)
     graph = wiring.graph
-    clients, wire_id = _clients(options, context, wiring)
-    return Orchestrator(
-        clients,
+    crew = _crew(options, context, wiring)
+    orchestrator = Orchestrator(
+        crew.clients,
         None,
         graph.finals,
         graph=graph,
         limits=options.limits,
         clocks=options.clocks,
         payload=whole,
-        wire_id=wire_id,
+        wire_id=crew.wire_id,
         log=context.log,
     )
+    crew.watch(orchestrator.request_states)
+    return orchestrator
 
 
 def whole(submission: Submission) -> Submission:
@@ -40,17 +40,14 @@ def numbered(request_id: str, number: int) -> str:
     return f"{request_id}#{number}"
 
 
-def _clients(
-    options: OrchestratorOptions, context: BuildContext, wiring: Wiring
-) -> tuple[Mapping[StageId, list[StageClient]], WireId]:
-    elsewhere = [name for name in options.stages if options.workers_of(name) != "in-process"]
-    if not elsewhere:
-        transport = context.transport() if any(edge.kind == "chunk" for edge in options.edges) else None
-        return _each(options, lambda name, replica: wiring.local_client(name, replica, transport)), numbered
-    from stagewire_orchestrator.remote.crew import crew  # noqa: PLC0415 — most pipelines have no stages elsewhere
-
-    return crew(options, context, wiring)
-
-
-def _each(options: OrchestratorOptions, make: Callable[[str, int], StageClient]) -> dict[StageId, list[StageClient]]:
-    return {name: [make(name, replica) for replica in range(block.replicas)] for name, block in options.stages.items()}
+def _crew(options: OrchestratorOptions, context: BuildContext, wiring: Wiring) -> Crew:
+    if any(options.workers_of(name) != "in-process" for name in options.stages):
+        return mixed(options, context, wiring)
+    transport = context.transport() if any(edge.kind == "chunk" for edge in options.edges) else None
+    return Crew(
+        {
+            name: [wiring.local_client(name, replica, transport) for replica in range(block.replicas)]
+            for name, block in options.stages.items()
+        },
+        numbered,
+    )

@@ -79,6 +79,7 @@ class KeptEnd(OutEnd):
         """Say that all was sent; it is kept until it is retired."""
         kept = self._of(wire)
         kept.finished = True
+        self._expect(wire)
         self._names.pop(wire, None)
         if not kept.sending.locked():
             self._end(kept)
@@ -87,7 +88,7 @@ class KeptEnd(OutEnd):
         """Drop what waits to be sent and what is kept, and tell the receiver."""
         kept = self._table.pop(wire, None)
         name = self._names.pop(wire, wire)
-        self._cancel(name if kept is None else kept.name)
+        self._cancel(name if kept is None else kept.name, ending=self._ending.pop(wire, None) is not None)
 
     def drop(self, wire: str) -> None:
         """Keep nothing of a request any more."""
@@ -102,9 +103,15 @@ class KeptEnd(OutEnd):
         if kept.finished and upto > kept.end:
             del self._table[wire]
 
-    def check(self, wire: str, start: int) -> None:
-        """Raise `RequestFailed` unless the chunks from number ``start`` on are kept."""
-        kept = self._table.get(wire)
+    def check(self, wire: str, start: int, *, begun: bool) -> None:
+        """Raise `RequestFailed` unless the chunks from number ``start`` on are kept, or are still to come.
+
+        Args:
+            wire: The request.
+            start: The number of a chunk.
+            begun: Whether its stage runs here, so that what is not kept was not sent either.
+        """
+        kept = self._of(wire) if begun else self._table.get(wire)
         if kept is None or start < kept.base:
             raise RequestFailed(
                 wire,
@@ -113,13 +120,8 @@ class KeptEnd(OutEnd):
             )
 
     async def resend(self, wire: str, edge_wire: str, start: int) -> None:
-        """Send a request again under another id, from chunk ``start`` on. What was on its way is dropped.
-
-        Raises:
-            RequestFailed: See `check`.
-        """
-        self.check(wire, start)
-        kept = self._table[wire]
+        """Send a request again under another id, from chunk ``start`` on, which `check` found."""
+        kept = self._of(wire)
         before, kept.name, kept.cursor = kept.name, edge_wire, min(start, kept.end)
         if not kept.finished:
             self._names[wire] = edge_wire

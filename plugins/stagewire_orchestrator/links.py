@@ -74,6 +74,7 @@ class OutEnd(_End):
         transport: What carries it.
         limits: The edge's bounds.
         on_failed: Takes what cannot be sent.
+        confirms: Whether somebody asks `sent`.
         log: Where events go.
     """
 
@@ -86,19 +87,23 @@ class OutEnd(_End):
         limits: EdgeLimits,
         on_failed: OnFailed,
         log: FilteringBoundLogger,
+        confirms: bool = False,
     ) -> None:
         super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica, "send")))
         self._on_failed = on_failed
         self._room: dict[str, asyncio.Event] = {}
         self._begun: set[str] = set()
         self._names: dict[str, str] = {}
+        self._confirms = confirms
+        self._ending: dict[str, asyncio.Event] = {}
         self._adapter = ChunkAdapter(
             self._face,
             edge.source,
             options=_options(limits),
             edge=edge.name,
             on_ready=lambda: self._soon(self._look_for_failures),
-            on_room=lambda wire: self._soon(self._has_room, wire),
+            on_room=lambda name: self._soon(self._has_room, name),
+            on_sent=(lambda name: self._soon(self._was_sent, name)) if confirms else None,
             log=log,
         )
 
@@ -114,11 +119,18 @@ class OutEnd(_End):
 
     def finish(self, wire: str) -> None:
         """Say that all was sent."""
+        self._expect(wire)
         self._finish(self._names.pop(wire, wire))
+
+    async def sent(self, wire: str) -> None:
+        """Wait until all of a request that is finished was put; from then on nothing of it depends on this process."""
+        ending = self._ending.get(wire)
+        if ending is not None:
+            await ending.wait()
 
     def cancel(self, wire: str) -> None:
         """Drop what waits to be sent, and tell the receiver, also when nothing was sent so far."""
-        self._cancel(self._names.pop(wire, wire))
+        self._cancel(self._names.pop(wire, wire), ending=self._ending.pop(wire, None) is not None)
 
     def _sent(self, name: str, parcel: Any) -> bool:
         """Send unless there is no room; ``_room[name]`` is then set when there may be."""
@@ -135,9 +147,9 @@ class OutEnd(_End):
         self._forget(name)
         self._adapter.save_async(name, None, is_final=True)
 
-    def _cancel(self, name: str) -> None:
+    def _cancel(self, name: str, *, ending: bool = False) -> None:
         with suppress(TransportFull, Closed):
-            if name not in self._begun:
+            if name not in self._begun and not ending:
                 self._adapter.save_async(name, NOTHING, is_final=False)  # only what is in use can be cancelled
         self._forget(name)
         self._adapter.cancel_sender(name)
@@ -145,6 +157,15 @@ class OutEnd(_End):
     def _forget(self, name: str) -> None:
         self._room.pop(name, None)
         self._begun.discard(name)
+
+    def _expect(self, wire: str) -> None:
+        if self._confirms:
+            self._ending[wire] = asyncio.Event()
+
+    def _was_sent(self, name: str) -> None:
+        ending = self._ending.pop(wire_of(name), None)
+        if ending is not None:
+            ending.set()
 
     def _has_room(self, name: str) -> None:
         room = self._room.get(name)

@@ -103,6 +103,10 @@ class LocalClient:
                 end.drop(request_id)
         await asyncio.gather(*(end.forget(request_id) for end in self._ins))
 
+    def has(self, wire: str) -> bool:
+        """Return whether the request runs here."""
+        return wire in self._runs
+
     async def move(self, wire: str, source: StageId, edge_wire: str) -> Mark | bool:
         """Take the rest of a request's chunks from ``source`` under another id (see `InEnd.move`).
 
@@ -123,7 +127,7 @@ class LocalClient:
         end = self._outs.get((target, replica))
         if not isinstance(end, KeptEnd):
             raise RequestFailed(wire, self._node.id, f"its chunks for {target!r} are not kept")
-        end.check(wire, start)
+        end.check(wire, start, begun=wire in self._runs)
         self._tasks.spawn(end.resend(wire, edge_wire, start), name=f"{end.edge.name} {wire} again")
 
     def retire(self, wire: str, target: StageId, replica: int, upto: int) -> None:
@@ -229,6 +233,7 @@ class LocalClient:
         try:
             await run.work(self._stage)
             run.finish()
+            await run.sent()
         except asyncio.CancelledError as cancelled:
             if run.failure is None and own_task().cancelling():
                 raise

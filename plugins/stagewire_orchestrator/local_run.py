@@ -94,6 +94,12 @@ class LocalRun:
         if self.feeds is not None:
             self.feeds.discard()
 
+    async def sent(self) -> None:
+        """Wait until everything is on its way that does not depend on this process any more."""
+        self.doing = "blocked"
+        for end in self._outs.values():
+            await end.sent(self.submission.wire_id)
+
     def cancel(self) -> None:
         """Drop what is on its way, in both directions."""
         for end in self._outs.values():

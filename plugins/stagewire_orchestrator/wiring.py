@@ -48,7 +48,7 @@ class Wiring:
         edges = self._in_edges(stage)
         if self.graph.nodes[stage].entry:
             edges = [(input_edge(stage), EdgeLimits())]
-        return self._client(stage, replica, transport, edges, marks=self._options.resumable(stage))
+        return self._client(stage, replica, transport, edges, elsewhere=True)
 
     def input_end(self, name: str, replica: int, transport: Transport, on_failed: OnFailed) -> OutEnd:
         """Return the end that sends streams to an entry stage elsewhere."""
@@ -61,7 +61,7 @@ class Wiring:
         transport: Transport | None,
         edges: Sequence[tuple[Edge, EdgeLimits]],
         *,
-        marks: bool = False,
+        elsewhere: bool = False,
     ) -> LocalClient:
         log = self._context.log.bind(stage=name, replica=replica)
         limits = self._options.limits
@@ -70,9 +70,9 @@ class Wiring:
             self.graph.nodes[name],
             StageContext(stage=name, replica=replica, base=self._context.base, log=log),
             make_ins=partial(self._ins, edges, replica, transport),
-            make_outs=lambda on_failed: self._outs(self.graph.nodes[name], transport, on_failed),
+            make_outs=lambda on_failed: self._outs(self.graph.nodes[name], transport, on_failed, confirms=elsewhere),
             make_window=lambda: Window(limits.queued_outputs, limits.queued_bytes),
-            marks=marks,
+            marks=elsewhere and self._options.resumable(name),
         )
 
     def _stage(self, name: str, block: OrchestratedStage) -> Stage:
@@ -93,20 +93,31 @@ class Wiring:
         return [InEnd(edge, replica, transport, limits=limits, log=self._context.log) for edge, limits in edges]
 
     def _outs(
-        self, node: Node, transport: Transport | None, on_failed: OnFailed
+        self, node: Node, transport: Transport | None, on_failed: OnFailed, *, confirms: bool
     ) -> Mapping[tuple[StageId, int], OutEnd]:
         blocks = [edge for edge in self._options.edges if edge.source == node.id and edge.kind == "chunk"]
         if transport is None:
             return {}
         return {
-            (block.target, replica): self._out(block.edge(), block, replica, transport, on_failed)
+            (block.target, replica): self._out(block.edge(), block, replica, transport, on_failed, confirms=confirms)
             for block in blocks
             for replica in range(self._options.stages[block.target].replicas)
         }
 
-    def _out(self, edge: Edge, limits: EdgeLimits, replica: int, transport: Transport, on_failed: OnFailed) -> OutEnd:
+    def _out(
+        self,
+        edge: Edge,
+        limits: EdgeLimits,
+        replica: int,
+        transport: Transport,
+        on_failed: OnFailed,
+        *,
+        confirms: bool = False,
+    ) -> OutEnd:
         make = KeptEnd if self._options.resumable(str(edge.target)) else OutEnd
-        return make(edge, replica, transport, limits=limits, on_failed=on_failed, log=self._context.log)
+        return make(
+            edge, replica, transport, limits=limits, on_failed=on_failed, log=self._context.log, confirms=confirms
+        )
 
 
 def input_edge(entry: str) -> Edge:

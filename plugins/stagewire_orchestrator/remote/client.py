@@ -166,6 +166,10 @@ class RemoteClient:
         if request_id in self.bound:
             self._tell(Credit, wire=request_id, count=count)
 
+    def has(self, wire: str) -> bool:
+        """Return whether the request was handed to a worker and has not ended there."""
+        return wire in self.bound
+
     def ready(self) -> bool:
         """Return whether a worker is there."""
         return self.available.is_set()
@@ -197,7 +201,7 @@ class RemoteClient:
     async def resend_input(self, wire: str, edge_wire: str, start: int) -> None:
         """Send the prompt's chunks again, from number ``start`` on, under another id."""
         if isinstance(self._input, KeptEnd):
-            self._input.check(wire, start)
+            self._input.check(wire, start, begun=True)
             self._fleet.spawn(self._input.resend(wire, edge_wire, start), f"input {wire} again")
 
     def retire(self, wire: str, target: StageId, replica: int, upto: int) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from stagewire import BuildContext, StageId, Transport
 from stagewire_orchestrator.clients import StageClient
 from stagewire_orchestrator.config import OrchestratorOptions
 from stagewire_orchestrator.door import WireId
+from stagewire_orchestrator.ledger import RequestState
 from stagewire_orchestrator.local_client import LocalClient
 from stagewire_orchestrator.remote.client import RemoteClient
 from stagewire_orchestrator.remote.fleet import Fleet
@@ -16,10 +19,23 @@ from stagewire_orchestrator.remote.names import Seat
 from stagewire_orchestrator.wiring import Wiring
 
 
-def crew(
-    options: OrchestratorOptions, context: BuildContext, wiring: Wiring
-) -> tuple[dict[StageId, list[StageClient]], WireId]:
-    """Return the clients by stage, and what makes the ids of requests: no two orchestrators have the same."""
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The clients of an orchestrator.
+
+    Attributes:
+        clients: By stage, and there by replica.
+        wire_id: Makes the ids of requests.
+        watch: Takes the ledger, once there is one.
+    """
+
+    clients: Mapping[StageId, Sequence[StageClient]]
+    wire_id: WireId
+    watch: Callable[[Mapping[str, RequestState]], None] = lambda _ledger: None
+
+
+def mixed(options: OrchestratorOptions, context: BuildContext, wiring: Wiring) -> Crew:
+    """Return clients some of whose stages run elsewhere. No two orchestrators have the same ids of requests."""
     transport = context.transport()
     fleet = Fleet(context.pipeline, transport, options.liveness, log=context.log, launcher=_launcher(options, context))
     clients: dict[StageId, list[LocalClient | RemoteClient]] = {
@@ -27,9 +43,7 @@ def crew(
         for name, block in options.stages.items()
     }
     fleet.resumer.connect(wiring.graph, clients)
-    return {
-        stage: list(each) for stage, each in clients.items()
-    }, lambda request, number: f"{request}#{fleet.id}.{number}"
+    return Crew(clients, lambda request, number: f"{request}#{fleet.id}.{number}", fleet.resumer.watch)
 
 
 def _client(

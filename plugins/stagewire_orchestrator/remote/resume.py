@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from stagewire import StageId, StagewireError
 from stagewire_orchestrator.clients import ORCHESTRATOR, Resume, Submission
 from stagewire_orchestrator.graph import Graph
+from stagewire_orchestrator.ledger import RequestState
 from stagewire_orchestrator.links import again
 from stagewire_orchestrator.local_client import LocalClient
 from stagewire_orchestrator.outputs import Mark
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """Workers that a request may have in one stage; one that kills them all fails in the end."""
 
+SOON = 0.02
+"""Seconds between two looks at whether a stage has begun; it is about to."""
+
 EVERYTHING = 2**53
 """Beyond the number of every input."""
 
@@ -35,6 +39,8 @@ _NONE = Mark(0, 0, -1)
 
 class Neighbour(Protocol):
     """What is asked of the clients of the stages before and behind; see `LocalClient`."""
+
+    def has(self, wire: str) -> bool: ...
 
     async def move(self, wire: str, source: StageId, edge_wire: str) -> Mark | bool: ...
 
@@ -49,6 +55,7 @@ class Resumer:
     def __init__(self) -> None:
         self._graph: Graph | None = None
         self._clients: Mapping[StageId, Sequence[Neighbour]] = {}
+        self._ledger: Mapping[str, RequestState] = {}
         self._numbers = itertools.count(1)
         self._used: dict[tuple[str, StageId], dict[StageId, int]] = {}
 
@@ -57,9 +64,9 @@ class Resumer:
         self._graph = graph
         self._clients = clients
 
-    def tables(self) -> int:
-        """Return how many requests it knows something of."""
-        return len(self._used)
+    def watch(self, ledger: Mapping[str, RequestState]) -> None:
+        """Take the orchestrator's ledger, to look at."""
+        self._ledger = ledger
 
     async def resume(self, member: RemoteClient, bound: Bound, cause: str) -> None:
         """Have the seat's next worker go on with a request; where that cannot be it fails with the cause."""
@@ -117,17 +124,33 @@ class Resumer:
         if submission.streamed:
             await member.resend_input(wire, edge_wire, start.input)
         for source, replica in submission.senders.items():
-            await self._clients[source][replica].resend(wire, stage, member.seat.replica, edge_wire, start.input)
+            sender = self._clients[source][replica]
+            await self._begun(sender, wire, source)
+            await sender.resend(wire, stage, member.seat.replica, edge_wire, start.input)
 
     async def _marks(self, submission: Submission, stage: StageId, edge_wire: str) -> dict[StageId, Mark]:
         """Return the last mark of each successor that still wants something."""
         wire = submission.wire_id
         moves = (
-            self._clients[target][replica].move(wire, stage, edge_wire)
+            self._move(self._clients[target][replica], target, wire, stage, edge_wire)
             for target, replica in submission.receivers.items()
         )
         results = zip(submission.receivers, await asyncio.gather(*moves), strict=True)
         return {target: mark if isinstance(mark, Mark) else _NONE for target, mark in results if mark}
+
+    async def _move(
+        self, client: Neighbour, target: StageId, wire: str, source: StageId, edge_wire: str
+    ) -> Mark | bool:
+        return await self._begun(client, wire, target) and await client.move(wire, source, edge_wire)
+
+    async def _begun(self, client: Neighbour, wire: str, stage: StageId) -> bool:
+        """Wait until a stage that was marked submitted has the request; ``False`` when it has ended already."""
+        while not client.has(wire):
+            state = self._ledger.get(wire)
+            if state is None or state.runs[stage].ended:
+                return False
+            await asyncio.sleep(SOON)
+        return True
 
     def _to_orchestrator(self, stage: StageId) -> bool:
         assert self._graph is not None, "connect comes before the start"
