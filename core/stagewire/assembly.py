@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -81,6 +81,11 @@ class Assembly:
     def base(self) -> Path:
         """The directory that relative paths refer to."""
         return self.config.base
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The configuration's files."""
+        return self.config.document.files
 
     @property
     def clock(self) -> Clock:

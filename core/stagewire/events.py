@@ -143,6 +143,18 @@ ORCHESTRATOR = (
     event("orchestrator.fault", "error", "cause", "A worker met an error that it did not foresee, and goes on."),
 )
 
+WORKERS = (
+    event("worker.registered", "info", "", "A worker hosts a replica of a stage now."),
+    event("worker.awaited", "warning", "seconds remedy", "No worker hosts this replica yet; the run waits for one."),
+    event("worker.left", "info", "", "A worker left in order; it had nothing any more."),
+    event("worker.lost", "error", "cause requests", "A worker is gone; its requests fail, or go on at its successor."),
+    event("worker.resumed", "info", "first", "A request goes on from this input, at the successor of its worker."),
+    event("worker.restarted", "warning", "cause pause", "A worker's process ended; it is started again after a pause."),
+    event(
+        "worker.orchestrator_gone", "warning", "cause requests", "An orchestrator is gone; its requests are released."
+    ),
+)
+
 CSP = (
     event(
         "csp.started",
@@ -184,7 +196,7 @@ def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     return MappingProxyType(index)
 
 
-CATALOGUE: Mapping[str, Event] = _index(APP, LOGS, LIFECYCLE, TRANSPORT, LEASES, CHUNKS, ORCHESTRATOR, CSP)
+CATALOGUE: Mapping[str, Event] = _index(APP, LOGS, LIFECYCLE, TRANSPORT, LEASES, CHUNKS, ORCHESTRATOR, WORKERS, CSP)
 """Every event by its name."""
 
 _strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode

@@ -31,7 +31,8 @@ class ChunkAdapter:
 
     Every method may be called from any thread. The hints ``on_ready`` and ``on_room`` are called from the adapter's
     threads, with no lock held, must return at once, and may come for nothing: after ``on_ready`` there may be something
-    for `poll_ready` or `poll_failed`; after ``on_room(request)`` a refused `save_async` may be tried again.
+    for `poll_ready` or `poll_failed`; after ``on_room(request)`` a refused `save_async` may be tried again;
+    ``on_sent(request)`` says that the terminal of a use of the id was put, and everything before it.
 
     Args:
         transport: Anything with ``put(key, message)`` and ``get(key) -> message | None``. ``put_many``, ``cleanup`` and
@@ -43,6 +44,7 @@ class ChunkAdapter:
         edge: What errors and events call the edge; by default made of the two stages.
         on_ready: See above.
         on_room: See above.
+        on_sent: See above.
         log: Where `stagewire.emit` writes the events ``chunk.…``.
         clock: Monotonic seconds.
         waiter: How the threads wait on their conditions.
@@ -60,6 +62,7 @@ class ChunkAdapter:
         edge: str | None = None,
         on_ready: Callable[[], object] | None = None,
         on_room: Callable[[str], object] | None = None,
+        on_sent: Callable[[str], object] | None = None,
         log: FilteringBoundLogger | None = None,
         clock: Clock = time.monotonic,
         waiter: Waiter = threading.Condition.wait,
@@ -72,7 +75,7 @@ class ChunkAdapter:
         self._outbox = outbox = Outbox(context)
         self._inbox = inbox = Inbox(context)
         self._sender = Sender(outbox, context)
-        self._settlement = Settlement(outbox, context, on_room, on_ready)
+        self._settlement = Settlement(outbox, context, on_room, on_ready, on_sent)
         self._delivery = Delivery(outbox, self._settlement, context, build_payload)
         self._receiver = Receiver(inbox, context, on_ready)
         self._threads = threads

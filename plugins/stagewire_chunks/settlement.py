@@ -33,6 +33,7 @@ class Settlement:
         context: Context,
         on_room: Callable[[str], object] | None,
         on_failed: Callable[[], object] | None,
+        on_sent: Callable[[str], object] | None = None,
     ) -> None:
         self.counts = SendCounts()
         self._outbox = outbox
@@ -44,6 +45,8 @@ class Settlement:
         self._keeps_runs = context.port.keeps_runs
         self._on_room = on_room
         self._on_failed = on_failed
+        self._on_sent = on_sent
+        self._through: list[str] = []
         self._events: list[tuple[str, dict[str, Any]]] = []
 
     def settle(self, tried: list[Item], troubles: dict[Item, Trouble], untouched: list[Item]) -> None:
@@ -61,7 +64,7 @@ class Settlement:
                 self._give_back(untouched)
             freed = box.room.take_freed() if box.room else []
             box.changed()
-        if freed or self._events:
+        if freed or self._events or self._through:
             self._tell(freed, news=self.counts.failed > failed)
 
     def _sort(self, tried: list[Item], troubles: dict[Item, Trouble]) -> list[Item]:
@@ -96,6 +99,8 @@ class Settlement:
     def _end(self, item: Item) -> None:
         """End what ends with an item that is done: its use with a terminal, its lane with the last one."""
         lane = item.use.lane
+        if item.kind is not CHUNK and self._on_sent is not None:
+            self._through.append(lane.request)
         if item.kind is not CHUNK and lane.use is item.use:
             lane.use = None
         self._backlog.retire(lane)
@@ -174,5 +179,8 @@ class Settlement:
             drop_traces(fields["exc_info"])
         for request in freed:
             self._watch.call(self._on_room, request)
+        through, self._through = self._through, []
+        for request in through:
+            self._watch.call(self._on_sent, request)
         if news:
             self._watch.call(self._on_failed)

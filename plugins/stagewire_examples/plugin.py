@@ -29,6 +29,7 @@ def stagewire_stages() -> Sequence[Provider[Stage]]:
             name="text.words",
             summary="Counts the words and characters of each sentence.",
             factory=lambda _options, _context: WordCount(),
+            capabilities=frozenset({"idempotent"}),
         ),
         Provider(
             name="text.table",
@@ -39,6 +40,7 @@ def stagewire_stages() -> Sequence[Provider[Stage]]:
             name="morse.encode",
             summary="Turns sentences into Morse symbols (ITU-R M.1677-1).",
             factory=lambda _options, _context: MorseEncode(),
+            capabilities=frozenset({"idempotent"}),
         ),
         Provider(
             name="morse.tone",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from stagewire import StageId
@@ -27,6 +27,7 @@ class StageClient(Protocol):
       back by itself when too many are on their way (OR-16); without it a full request stops the reading of its replica;
     - ``doing(request_id)`` returns a `Doing`, so that a clock that runs out names the stage that is at fault (OR-17);
     - ``stats()`` returns counters by part, which the orchestrator's own ``stats`` passes on (OR-18);
+    - ``ready()`` returns whether it takes a request at once; one that is not is only given requests when all are not;
     - ``moves(request_id)`` returns how many chunks of it came in or went out, for telling slow from standing still.
     """
 
@@ -35,6 +36,29 @@ class StageClient(Protocol):
 
     async def get_output(self) -> Sequence[StageOutput]:
         """Wait until there are outputs and return them, in order. Raising means that the replica is lost (OR-11)."""
+
+
+ORCHESTRATOR: StageId = ""
+"""Stands for the orchestrator among the successors of a stage, whose outputs it takes; no stage has this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where a stage goes on with a request that another worker had before.
+
+    Attributes:
+        edge_wire: The request's id on the chunk edges of this stage, so that nothing of the other worker is taken.
+        first_input: The number of the first input that comes.
+        first_output: The number of the first output that is made of it.
+        before: Their id there until now.
+        have: How many outputs each successor has already, by its id; under `ORCHESTRATOR` how many that has.
+    """
+
+    edge_wire: str
+    first_input: int
+    first_output: int
+    before: str
+    have: Mapping[StageId, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +74,9 @@ class Submission:
         collected: The same as ``forward_fn`` gets it: a list behind one edge or a zip, else the mapping; empty behind
             chunk edges, and ``None`` for an entry.
         receivers: For each successor on a chunk edge, the number of the replica that takes this request.
+        senders: For each predecessor on a chunk edge, the number of the replica that has this request.
+        streamed: Whether the prompt's chunks come over a chunk edge of their own.
+        resume: Where to go on, when another worker had the request before.
     """
 
     request_id: str
@@ -59,6 +86,9 @@ class Submission:
     inputs: Mapping[StageId, Sequence[Any]]
     collected: Any
     receivers: Mapping[StageId, int]
+    senders: Mapping[StageId, int] = field(default_factory=dict)
+    streamed: bool = False
+    resume: Resume | None = None
 
 
 ForwardFn = Callable[[Any, Any, Any], Any]

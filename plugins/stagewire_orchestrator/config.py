@@ -10,9 +10,17 @@ from pydantic import ByteSize, ConfigDict, Field, PositiveInt
 from stagewire import Options, StageBlock, StageId
 from stagewire_orchestrator.edges import Edge, EdgeKind, Join, Route
 from stagewire_orchestrator.options import MIB, Clocks, EdgeLimits, Limits
+from stagewire_orchestrator.remote.liveness import Liveness
 from stagewire_orchestrator.routes import RouteName, make_route
 
+Workers = Literal["in-process", "local", "external"]
+"""Where a stage runs: here, in child processes of this one, or wherever somebody starts `stagewire worker`."""
+
 Format = Literal["auto", "text", "jsonl", "bytes", "wav"]
+
+
+IDEMPOTENT = "idempotent"
+"""The capability of a stage that may take an input again, and then puts out the same for it."""
 
 
 class OrchestratedStage(StageBlock):
@@ -28,7 +36,18 @@ class OrchestratedStage(StageBlock):
         description="How its outputs part, where there are several edges: copy gives every edge each chunk (default),"
         " round-robin gives each chunk to the next edge in turn, named gives it to the edge that the stage names.",
     )
+    workers: Workers | None = Field(None, description="Where it runs, if not where the pipeline's stages do.")
+    idempotent: bool | None = Field(
+        None,
+        description="Whether what it puts out for an input depends on that input alone, so that another worker may go"
+        " on with a request. By default as the stage itself declares it.",
+    )
     final: bool = Field(default=False, description="Whether its outputs go to the client, although no file takes them.")
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may take an input again."""
+        return IDEMPOTENT in self.provider.capabilities if self.idempotent is None else self.idempotent
 
 
 class EdgeBlock(EdgeLimits):
@@ -75,11 +94,30 @@ class OrchestratorOptions(Options):
 
     stages: dict[str, OrchestratedStage] = Field(min_length=1, description="The stages, by name.")
     edges: tuple[EdgeBlock, ...] = Field((), description="How they are connected.")
+    workers: Workers = Field(
+        "in-process",
+        description="Where the stages run: in-process; local, in processes that the run starts itself; or external,"
+        " wherever `stagewire worker` is started.",
+    )
+    liveness: Liveness = Field(default_factory=Liveness, description="When a silent worker counts as gone.")
     outputs: dict[str, OutputBlock] = Field(
         default_factory=dict, description="The files, by the stage that fills them."
     )
     limits: PipelineLimits = Field(default_factory=PipelineLimits, description="How much is held at once.")
     clocks: Clocks = Field(default_factory=Clocks, description="How long a request may take.")
+
+    def workers_of(self, stage: str) -> Workers:
+        """Return where a stage runs."""
+        return self.stages[stage].workers or self.workers
+
+    def resumable(self, stage: str) -> bool:
+        """Return whether a request may go on at another worker of the stage.
+
+        Its inputs and outputs must then be countable: one chunk edge into it at most, and no route behind it.
+        """
+        block = self.stages[stage]
+        sources = sum(edge.target == stage and edge.kind == "chunk" for edge in self.edges)
+        return self.workers_of(stage) != "in-process" and block.repeatable and sources <= 1 and block.route is None
 
     def graph_edges(self) -> list[Edge]:
         """Return the edges as the graph has them, in the order of the file."""

@@ -9,9 +9,13 @@ from typing import Any
 
 from stagewire import ChunkMessage, StageId
 from stagewire_orchestrator.edges import Join
+from stagewire_orchestrator.outputs import Mark
 
 NOTHING = 0
-"""Travels where there is no chunk. Each chunk travels in a list of one, so that any value is a chunk, `None` too."""
+"""Travels where there is no chunk.
+
+Each chunk travels in a list, so that any value is a chunk, `None` too; its mark, if it has one, follows it there.
+"""
 
 
 class Feed:
@@ -21,12 +25,14 @@ class Feed:
         source: The stage that they come from.
         ended: Whether all of them have arrived.
         taken: How many were taken.
+        mark: The place of the last one that arrived, where its stage may be resumed.
     """
 
     def __init__(self, source: StageId, news: asyncio.Event, refill: Callable[[], None]) -> None:
         self.source = source
         self.ended = False
         self.taken = 0
+        self.mark: Mark | None = None
         self._chunks: deque[Any] = deque()
         self._news = news
         self._refill = refill
@@ -54,6 +60,8 @@ class Feed:
             data = message["data"]
             if isinstance(data, list) and not self._unwanted:
                 self._chunks.append(data[0])
+            if isinstance(data, list) and len(data) > 1:
+                self.mark = Mark(*data[1:])
             if message["finished"]:
                 self._end(message)
         self._news.set()
@@ -67,6 +75,10 @@ class Feed:
         if not self._chunks and not self.ended:
             self._refill()
         return chunk
+
+    def move(self, refill: Callable[[], None]) -> None:
+        """Be filled from elsewhere: the chunks that follow come from another worker of the same stage."""
+        self._refill = refill
 
     def discard(self) -> None:
         """Drop what is there and what will come: nobody wants it, and its sender must not wait for that."""

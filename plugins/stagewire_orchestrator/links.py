@@ -23,6 +23,7 @@ from stagewire_chunks import ChunkAdapter, ChunkOptions
 from stagewire_orchestrator.edges import Edge
 from stagewire_orchestrator.feeds import NOTHING, Feed
 from stagewire_orchestrator.options import EdgeLimits
+from stagewire_orchestrator.outputs import Mark
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -73,6 +74,7 @@ class OutEnd(_End):
         transport: What carries it.
         limits: The edge's bounds.
         on_failed: Takes what cannot be sent.
+        confirms: Whether somebody asks `sent`.
         log: Where events go.
     """
 
@@ -85,59 +87,94 @@ class OutEnd(_End):
         limits: EdgeLimits,
         on_failed: OnFailed,
         log: FilteringBoundLogger,
+        confirms: bool = False,
     ) -> None:
         super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica, "send")))
         self._on_failed = on_failed
         self._room: dict[str, asyncio.Event] = {}
         self._begun: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._confirms = confirms
+        self._ending: dict[str, asyncio.Event] = {}
         self._adapter = ChunkAdapter(
             self._face,
             edge.source,
             options=_options(limits),
             edge=edge.name,
             on_ready=lambda: self._soon(self._look_for_failures),
-            on_room=lambda wire: self._soon(self._has_room, wire),
+            on_room=lambda name: self._soon(self._has_room, name),
+            on_sent=(lambda name: self._soon(self._was_sent, name)) if confirms else None,
             log=log,
         )
 
-    async def send(self, wire: str, chunk: Any) -> None:
-        """Send a chunk; waits while the edge has no room for this request."""
-        self._begun.add(wire)
-        while True:
-            room = self._room[wire] = self._room.get(wire) or asyncio.Event()
-            room.clear()
-            try:
-                self._adapter.save_async(wire, [chunk], is_final=False)
-            except TransportFull:
-                await room.wait()
-            else:
-                return
+    def rename(self, wire: str, edge_wire: str) -> None:
+        """Send a request under another id from its next chunk on, which is the first under that id."""
+        self._names[wire] = edge_wire
+
+    async def send(self, wire: str, chunk: Any, mark: Mark | None = None) -> None:
+        """Send a chunk, with its mark; waits while the edge has no room for this request."""
+        name = self._names.get(wire, wire)
+        while not self._sent(name, [chunk] if mark is None else [chunk, *mark]):
+            await self._room[name].wait()
 
     def finish(self, wire: str) -> None:
         """Say that all was sent."""
-        self._forget(wire)
-        self._adapter.save_async(wire, None, is_final=True)
+        self._expect(wire)
+        self._finish(self._names.pop(wire, wire))
+
+    async def sent(self, wire: str) -> None:
+        """Wait until all of a request that is finished was put; from then on nothing of it depends on this process."""
+        ending = self._ending.get(wire)
+        if ending is not None:
+            await ending.wait()
 
     def cancel(self, wire: str) -> None:
         """Drop what waits to be sent, and tell the receiver, also when nothing was sent so far."""
+        self._cancel(self._names.pop(wire, wire), ending=self._ending.pop(wire, None) is not None)
+
+    def _sent(self, name: str, parcel: Any) -> bool:
+        """Send unless there is no room; ``_room[name]`` is then set when there may be."""
+        self._begun.add(name)
+        room = self._room[name] = self._room.get(name) or asyncio.Event()
+        room.clear()
+        try:
+            self._adapter.save_async(name, parcel, is_final=False)
+        except TransportFull:
+            return False
+        return True
+
+    def _finish(self, name: str) -> None:
+        self._forget(name)
+        self._adapter.save_async(name, None, is_final=True)
+
+    def _cancel(self, name: str, *, ending: bool = False) -> None:
         with suppress(TransportFull, Closed):
-            if wire not in self._begun:
-                self._adapter.save_async(wire, NOTHING, is_final=False)  # only what is in use can be cancelled
-        self._forget(wire)
-        self._adapter.cancel_sender(wire)
+            if name not in self._begun and not ending:
+                self._adapter.save_async(name, NOTHING, is_final=False)  # only what is in use can be cancelled
+        self._forget(name)
+        self._adapter.cancel_sender(name)
 
-    def _forget(self, wire: str) -> None:
-        self._room.pop(wire, None)
-        self._begun.discard(wire)
+    def _forget(self, name: str) -> None:
+        self._room.pop(name, None)
+        self._begun.discard(name)
 
-    def _has_room(self, wire: str) -> None:
-        room = self._room.get(wire)
+    def _expect(self, wire: str) -> None:
+        if self._confirms:
+            self._ending[wire] = asyncio.Event()
+
+    def _was_sent(self, name: str) -> None:
+        ending = self._ending.pop(wire_of(name), None)
+        if ending is not None:
+            ending.set()
+
+    def _has_room(self, name: str) -> None:
+        room = self._room.get(name)
         if room is not None:
             room.set()
 
     def _look_for_failures(self) -> None:
-        for wire, error in self._adapter.poll_failed().items():
-            self._on_failed(wire, error)
+        for name, error in self._adapter.poll_failed().items():
+            self._on_failed(wire_of(name), error)
 
 
 class InEnd(_End):
@@ -159,6 +196,8 @@ class InEnd(_End):
         self._feeds: dict[str, Feed] = {}
         self._full: set[str] = set()
         self._gone: dict[str, asyncio.Event] = {}
+        self._cut: dict[str, Feed] = {}
+        self._names: dict[str, str] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._adapter = ChunkAdapter(
             self._face,
@@ -170,12 +209,23 @@ class InEnd(_End):
             log=log,
         )
 
-    def receive(self, wire: str, news: asyncio.Event) -> Feed:
-        """Begin to receive a request; what has arrived already is not lost."""
-        feed = self._feeds[wire] = Feed(self.edge.source, news, partial(self._refill, wire))
-        self._adapter.load_async(wire, stall_timeout=self._stall)
-        if self._timer is None:
-            self._timer = self._loop.call_later(KEEP_ALIVE, self._keep_alive)
+    def receive(self, wire: str, news: asyncio.Event, edge_wire: str | None = None) -> Feed:
+        """Begin to receive a request, under another id if one is given; what has arrived already is not lost."""
+        feed = Feed(self.edge.source, news, lambda: None)
+        self._listen(wire, feed, edge_wire or wire)
+        return feed
+
+    def move(self, wire: str, edge_wire: str) -> Feed | None:
+        """Take the rest of a request under another id; nothing that came under the one before appears any more.
+
+        Returns its feed, with the mark of the last chunk it has; ``None`` when nothing of it is received any more.
+        """
+        name = self._names.get(wire, wire)
+        feed = self._feeds.get(name) or self._cut.pop(name, None)
+        if feed is not None:
+            self._drop(name)
+            self._adapter.cleanup_receiver(name)
+            self._listen(wire, feed, edge_wire)
         return feed
 
     async def forget(self, wire: str) -> None:
@@ -183,23 +233,43 @@ class InEnd(_End):
 
         Waits a little for its terminal, so that the transport is empty afterwards.
         """
-        if wire not in self._feeds:
+        await self._leave(self._names.pop(wire, wire))
+
+    async def drain(self, name: str) -> None:
+        """Drop what is left of a request under an id that nobody here asks for any more."""
+        feed = Feed(self.edge.source, asyncio.Event(), lambda: None)
+        feed.discard()
+        self._listen(name, feed, name)
+        await self._leave(name)
+
+    async def _leave(self, name: str) -> None:
+        self._cut.pop(name, None)
+        if name not in self._feeds:
             return
-        gone = self._gone[wire] = asyncio.Event()
+        gone = self._gone[name] = asyncio.Event()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LINGER):
                     await gone.wait()
         finally:
-            del self._gone[wire]
-            self._drop(wire)
-            self._adapter.cleanup_receiver(wire)
+            del self._gone[name]
+            self._drop(name)
+            self._adapter.cleanup_receiver(name)
 
     async def close(self) -> None:
         """Stop the adapter's threads and close its face."""
         if self._timer is not None:
             self._timer.cancel()
         await super().close()
+
+    def _listen(self, wire: str, feed: Feed, name: str) -> None:
+        feed.move(partial(self._refill, name))
+        self._feeds[name] = feed
+        if name != wire:
+            self._names[wire] = name
+        self._adapter.load_async(name, stall_timeout=self._stall)
+        if self._timer is None:
+            self._timer = self._loop.call_later(KEEP_ALIVE, self._keep_alive)
 
     def _keep_alive(self) -> None:
         """While a stage is slow its window is full, and the adapter gets nothing: that must not look like its end."""
@@ -218,6 +288,10 @@ class InEnd(_End):
         feed.deliver(messages)
         if messages[-1]["finished"]:
             self._drop(wire)
+            if "cancelled" in messages[-1] and wire not in self._gone:
+                self._cut[wire] = feed  # it is forgotten soon, or goes on under another id
+            elif self._names.get(wire_of(wire)) == wire:
+                del self._names[wire_of(wire)]
             if wire in self._gone:
                 self._gone[wire].set()
         elif not feed.wants:
@@ -231,6 +305,20 @@ class InEnd(_End):
     def _drop(self, wire: str) -> None:
         self._feeds.pop(wire, None)
         self._full.discard(wire)
+
+
+def again(wire: str, number: int) -> str:
+    """Return the id on a chunk edge of a request that goes on there for the so-and-so-many-th time."""
+    return f"{wire}{_AGAIN}{number}"
+
+
+def wire_of(name: str) -> str:
+    """Return the request's id of an id on a chunk edge."""
+    return name.partition(_AGAIN)[0]
+
+
+_AGAIN = "\x1fagain"
+"""No id has it, for it holds a control character."""
 
 
 def _options(limits: EdgeLimits) -> ChunkOptions:

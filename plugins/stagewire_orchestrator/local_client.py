@@ -10,10 +10,11 @@ from stagewire.lifecycle import TaskRegistry
 from stagewire_orchestrator.clients import Doing, Submission
 from stagewire_orchestrator.feeds import EdgeFailed, Feeds
 from stagewire_orchestrator.graph import Node
+from stagewire_orchestrator.kept import KeptEnd
 from stagewire_orchestrator.links import InEnd, OnFailed, OutEnd
 from stagewire_orchestrator.local_run import LocalRun
 from stagewire_orchestrator.mailbox import Mailbox
-from stagewire_orchestrator.outputs import StageOutput
+from stagewire_orchestrator.outputs import Mark, StageOutput
 from stagewire_orchestrator.tasks import own_task
 from stagewire_orchestrator.windows import Window
 
@@ -24,7 +25,8 @@ RAISED = (Exception, SystemExit, KeyboardInterrupt)
 """What a stage may raise: ``sys.exit`` in it is no end of the program, and Ctrl-C comes as a signal, not to a stage."""
 
 MakeIns = Callable[[], Sequence[InEnd]]
-"""Makes the receiving ends of a replica's chunk edges; on the event loop, when the replica starts."""
+"""Makes the receiving ends of a replica's chunk edges; on the event loop, when the replica starts; an
+entry, to which only streams come over such an edge, makes them for the first of those."""
 
 MakeOuts = Callable[[OnFailed], Mapping[tuple[StageId, int], OutEnd]]
 """Makes its sending ends, one for each replica of each successor."""
@@ -40,6 +42,7 @@ class LocalClient:
         make_ins: See `MakeIns`.
         make_outs: See `MakeOuts`.
         make_window: Makes the window of one request's outputs to the orchestrator.
+        marks: Whether another worker may go on with its requests, so that outputs must tell where they stand.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class LocalClient:
         make_ins: MakeIns,
         make_outs: MakeOuts,
         make_window: Callable[[], Window],
+        marks: bool = False,
     ) -> None:
         self._stage = stage
         self._node = node
@@ -58,6 +62,7 @@ class LocalClient:
         self._make_ins = make_ins
         self._make_outs = make_outs
         self._make_window = make_window
+        self._marks = marks
         self._ins: Sequence[InEnd] = ()
         self._outs: Mapping[tuple[StageId, int], OutEnd] = {}
         self._runs: dict[str, LocalRun] = {}
@@ -72,15 +77,19 @@ class LocalClient:
         except RAISED as error:
             raise StagewireError(f"stage {self._node.id!r} could not be opened: {describe(error)}") from error
         self._opened = True
-        self._ins = self._make_ins()
+        if not self._node.entry:
+            self._ins = self._make_ins()
         self._outs = self._make_outs(self._edge_failed)
 
     async def submit(self, request_id: str, payload: Submission, /) -> None:
         """Begin a request; returns at once."""
+        if payload.streamed and not self._ins:
+            self._ins = self._make_ins()
         run = self._make_run(payload)
         self._runs[request_id] = run
+        name = None if payload.resume is None else payload.resume.edge_wire
         if run.feeds is not None:
-            run.feeds.feeds = [end.receive(request_id, run.feeds.news) for end in self._ins]
+            run.feeds.feeds = [end.receive(request_id, run.feeds.news, name) for end in self._ins]
         run.task = self._tasks.spawn(self._work(run), name=f"{self._node.id} {request_id}")
 
     async def get_output(self) -> Sequence[StageOutput]:
@@ -92,7 +101,56 @@ class LocalClient:
         run = self._runs.pop(request_id, None)
         if run is not None and run.task is not None:
             await self._stop(run, run.task)
+        for end in self._outs.values():
+            if isinstance(end, KeptEnd):
+                end.drop(request_id)
         await asyncio.gather(*(end.forget(request_id) for end in self._ins))
+
+    def has(self, wire: str) -> bool:
+        """Return whether the request runs here."""
+        return wire in self._runs
+
+    async def move(self, wire: str, source: StageId, edge_wire: str) -> Mark | bool:
+        """Take the rest of a request's chunks from ``source`` under another id (see `InEnd.move`).
+
+        Returns the mark of the last chunk that arrived, ``True`` when none has, ``False`` when no more are wanted.
+        """
+        for end in self._ins:
+            if end.edge.source == source and wire in self._runs:
+                feed = end.move(wire, edge_wire)
+                return False if feed is None else feed.mark or True
+        return False
+
+    async def resend(self, wire: str, target: StageId, replica: int, edge_wire: str, start: int) -> None:
+        """Send a request's chunks to ``target`` again, from number ``start`` on, under another id.
+
+        Raises:
+            RequestFailed: They are not kept any more.
+        """
+        end = self._outs.get((target, replica))
+        if not isinstance(end, KeptEnd):
+            raise RequestFailed(wire, self._node.id, f"its chunks for {target!r} are not kept")
+        end.check(wire, start, begun=wire in self._runs)
+        self._tasks.spawn(end.resend(wire, edge_wire, start), name=f"{end.edge.name} {wire} again")
+
+    def retire(self, wire: str, target: StageId, replica: int, upto: int) -> None:
+        """Forget the chunks for ``target`` before number ``upto``: they will not be asked for again."""
+        end = self._outs.get((target, replica))
+        if isinstance(end, KeptEnd):
+            end.retire(wire, upto)
+
+    async def drain(self, wire: str) -> None:
+        """Drop what is left on the edges of a request under an id that was given up."""
+        await asyncio.gather(*(end.drain(wire) for end in self._ins))
+
+    def used(self) -> dict[str, dict[StageId, int]]:
+        """Return for each request which input of each source, counted in that source's inputs, it needs at least."""
+        used: dict[str, dict[StageId, int]] = {}
+        for wire, run in self._runs.items():
+            marks = {feed.source: feed.mark.input for feed in run.feeds.feeds if feed.mark} if run.feeds else {}
+            if marks:
+                used[wire] = marks
+        return used
 
     def credit(self, request_id: str, count: int) -> None:
         """So many outputs of the request were taken: it may put out more."""
@@ -143,14 +201,32 @@ class LocalClient:
         except (SystemExit, KeyboardInterrupt) as error:
             raise StagewireError(f"stage {self._node.id!r} could not be closed: {describe(error)}") from error
 
+    @property
+    def running(self) -> Mapping[str, tuple[Doing, int]]:
+        """What each request does here, and how many chunks of it came in or went out."""
+        return {wire: (run.doing, run.moves) for wire, run in self._runs.items()}
+
     def _make_run(self, submission: Submission) -> LocalRun:
         node = self._node
-        outs = {target: self._outs[target, replica] for target, replica in submission.receivers.items()}
+        outs = self._outs_of(submission)
         window = self._make_window() if node.final or node.batch_targets else None
-        run = LocalRun(submission, outs=outs, route=node.route, window=window, outputs=self._outputs)
-        if node.chunked:
+        run = LocalRun(submission, outs=outs, route=node.route, window=window, outputs=self._outputs, marks=self._marks)
+        if node.chunked or submission.streamed:
             run.feeds = Feeds(node.join, run.starved)
         return run
+
+    def _outs_of(self, submission: Submission) -> dict[StageId, OutEnd]:
+        outs = {target: self._outs[target, replica] for target, replica in submission.receivers.items()}
+        resume = submission.resume
+        if resume is None:
+            return outs
+        wanted = {target: end for target, end in outs.items() if target in resume.have}
+        for target, end in wanted.items():
+            if isinstance(end, KeptEnd):
+                end.begin(submission.wire_id, resume.edge_wire, resume.have[target])
+            else:
+                end.rename(submission.wire_id, resume.edge_wire)
+        return wanted
 
     async def _stop(self, run: LocalRun, task: asyncio.Task[None]) -> None:
         run.over = True
@@ -166,6 +242,7 @@ class LocalClient:
         try:
             await run.work(self._stage)
             run.finish()
+            await run.sent()
         except asyncio.CancelledError as cancelled:
             if run.failure is None and own_task().cancelling():
                 raise

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stagewire import Stage, StageId, To
-from stagewire_orchestrator.clients import Doing, Submission, call
+from stagewire_orchestrator.clients import ORCHESTRATOR, Doing, Submission, call
 from stagewire_orchestrator.edges import Route
 from stagewire_orchestrator.feeds import Feeds
 from stagewire_orchestrator.links import OutEnd
 from stagewire_orchestrator.mailbox import Mailbox
-from stagewire_orchestrator.outputs import StageOutput
+from stagewire_orchestrator.outputs import Mark, StageOutput
 from stagewire_orchestrator.prompts import make_request
 from stagewire_orchestrator.windows import Window
 
@@ -41,6 +41,7 @@ class LocalRun:
         route: Route | None,
         window: Window | None,
         outputs: Mailbox[StageOutput],
+        marks: bool = False,
     ) -> None:
         self.submission = submission
         self.feeds: Feeds | None = None
@@ -52,7 +53,11 @@ class LocalRun:
         self._outs = outs
         self._route = route
         self._outputs = outputs
-        self._count = 0
+        self._marks = marks
+        resume = submission.resume
+        self._have: Mapping[StageId, int] = {} if resume is None else resume.have
+        self._inputs = self._input = 0 if resume is None else resume.first_input
+        self._count = self._first = self._started_at = 0 if resume is None else resume.first_output
 
     def starved(self, waits: bool) -> None:  # noqa: FBT001 — a flag is what it takes
         """Note that the stage waits for input, or no longer."""
@@ -61,7 +66,11 @@ class LocalRun:
     @property
     def moves(self) -> int:
         """How many chunks came in or went out."""
-        return self._count + (sum(feed.taken for feed in self.feeds.feeds) if self.feeds is not None else 0)
+        return (
+            self._count
+            - self._started_at
+            + (sum(feed.taken for feed in self.feeds.feeds) if self.feeds is not None else 0)
+        )
 
     def fail(self, error: Exception) -> None:
         """End it from outside, with this error."""
@@ -71,7 +80,7 @@ class LocalRun:
 
     async def work(self, stage: Stage) -> None:
         """Run the stage to the end of the request. Raises what it raises."""
-        chunks = self.feeds.chunks() if self.feeds is not None else None
+        chunks = self._noted(self.feeds.chunks()) if self.feeds is not None else None
         stream = stage.process(make_request(self.submission, chunks))
         try:
             await self._carry(stream)
@@ -84,6 +93,12 @@ class LocalRun:
             end.finish(self.submission.wire_id)
         if self.feeds is not None:
             self.feeds.discard()
+
+    async def sent(self) -> None:
+        """Wait until everything is on its way that does not depend on this process any more."""
+        self.doing = "blocked"
+        for end in self._outs.values():
+            await end.sent(self.submission.wire_id)
 
     def cancel(self) -> None:
         """Drop what is on its way, in both directions."""
@@ -99,16 +114,25 @@ class LocalRun:
             else:
                 await self._put(chunk, None)
 
+    async def _noted(self, chunks: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Pass the inputs on, noting which one is in hand: what is put out until the next one is made of it."""
+        async for chunk in chunks:
+            self._input, self._first = self._inputs, self._count
+            self._inputs += 1
+            yield chunk
+
     async def _put(self, chunk: Any, to: StageId | None) -> None:
         if self.over:
             raise asyncio.CancelledError
         wire, window = self.submission.wire_id, self.window
+        mark = Mark(self._input, self._first, self._count) if self._marks else None
         self.doing = "blocked"
         for target in self._targets(to):
-            await self._outs[target].send(wire, chunk)
-        if window is not None:
+            if self._count >= self._have.get(target, 0):
+                await self._outs[target].send(wire, chunk, mark)
+        if window is not None and self._count >= self._have.get(ORCHESTRATOR, 0):
             await window.acquire(chunk)
-            self._outputs.put(StageOutput(wire, chunk, to=to))
+            self._outputs.put(StageOutput(wire, chunk, to=to, mark=mark))
         self.doing = "running"
         self._count += 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from stagewire import RequestFailed, StageId
 
@@ -15,6 +15,18 @@ class Terminal(StrEnum):
     END = "END"
     ERROR = "ERROR"
     CANCEL = "CANCEL"
+
+
+class Mark(NamedTuple):
+    """Where an output stands: number ``output``, made of the input with number ``input``, whose first one is ``first``.
+
+    All count from 0. Whoever has the outputs before number n has a use for them only from there on, so an idempotent
+    stage may take input ``input`` again and drop what it puts out from ``first`` up to n.
+    """
+
+    input: int
+    first: int
+    output: int
 
 
 @dataclass(slots=True)
@@ -28,6 +40,7 @@ class StageOutput:
         has_data: ``False`` when there is no chunk: the output only says that the stage ended.
         error: Why the request failed in this stage; the output then counts as finished and its data is ignored.
         to: Behind a routing fork, the one successor that the chunk is for.
+        mark: Its place in what the stage put out, where the stage may be resumed by another worker.
     """
 
     request_id: str
@@ -36,6 +49,7 @@ class StageOutput:
     has_data: bool = True
     error: BaseException | None = None
     to: StageId | None = None
+    mark: Mark | None = None
 
 
 @dataclass(slots=True)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import click
+
 from stagewire import BuildContext, Pipeline, Provider, hookimpl
 from stagewire_orchestrator.check import check
 from stagewire_orchestrator.config import OrchestratorOptions
 from stagewire_orchestrator.pipeline import OrchestratorPipeline
+from stagewire_orchestrator.remote.command import command
+from stagewire_orchestrator.remote.demands import check_backends
 
 
 def make_pipeline(options: OrchestratorOptions, context: BuildContext) -> OrchestratorPipeline:
@@ -25,5 +29,12 @@ def stagewire_pipelines() -> Sequence[Provider[Pipeline]]:
             options=OrchestratorOptions,
             factory=make_pipeline,
             check=check,
+            check_backends=check_backends,
         ),
     )
+
+
+@hookimpl
+def stagewire_commands() -> Sequence[click.Command]:
+    """Offer ``stagewire worker``."""
+    return (command,)

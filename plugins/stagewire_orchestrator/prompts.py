@@ -23,9 +23,14 @@ def make_request(submission: Submission, chunks: AsyncIterator[Any] | None) -> S
     return StageRequest(identity, prompt, _each(inputs), inputs, submission.inputs)
 
 
+def streams(prompt: Any) -> bool:
+    """Return whether the prompt is a stream of chunks, which can be iterated once and only here."""
+    return not isinstance(prompt, _WHOLE) and isinstance(prompt, AsyncIterable | Iterable)
+
+
 async def prompt_chunks(prompt: Any) -> AsyncIterator[Any]:
     """Yield the prompt's own chunks when it is an (async) iterable of such, else itself alone; of `None` nothing."""
-    if isinstance(prompt, _WHOLE) or not isinstance(prompt, AsyncIterable | Iterable):
+    if not streams(prompt):
         if prompt is not None:
             yield prompt
     elif isinstance(prompt, AsyncIterable):

@@ -41,6 +41,7 @@ class Replica:
         self._doing = _plain(client, "doing")
         self._moves = _plain(client, "moves")
         self._client_stats = _plain(client, "stats")
+        self._ready = _plain(client, "ready")
         self._holds: set[object] = set()
         self._open = asyncio.Event()
         self._open.set()
@@ -59,6 +60,11 @@ class Replica:
         """Return how many chunks of the request came in or went out; 0 where the client does not tell."""
         moves: int = self._moves(wire) if self._moves is not None else 0
         return moves
+
+    @property
+    def ready(self) -> bool:
+        """Whether it would take a request at once; true where the client does not tell."""
+        return self._ready is None or bool(self._ready())
 
     def stats(self) -> dict[str, float]:
         """Return its counters."""
@@ -107,13 +113,16 @@ class Replicas:
             yield from replicas
 
     def pick(self, stage: StageId) -> Replica | None:
-        """Return the least loaded replica of the stage, and count the request; ``None`` when none is left (OR-11)."""
+        """Return the least loaded replica of the stage, of those that are ready, and count the request.
+
+        ``None`` when none is left (OR-11); where none is ready, the one that is to wait for.
+        """
         usable = self._by_stage[stage]
         if self._lost:
             usable = [replica for replica in usable if replica.lost is None]
             if not usable:
                 return None
-        chosen = usable[0] if len(usable) == 1 else min(usable, key=_by_load)
+        chosen = usable[0] if len(usable) == 1 else min(usable, key=_by_readiness)
         chosen.load += 1
         return chosen
 
@@ -156,5 +165,5 @@ def _plain(client: StageClient, name: str) -> Callable[..., Any] | None:
     return None if inspect.iscoroutinefunction(method) else method
 
 
-def _by_load(replica: Replica) -> tuple[int, int]:
-    return replica.load, replica.number
+def _by_readiness(replica: Replica) -> tuple[bool, int, int]:
+    return not replica.ready, replica.load, replica.number

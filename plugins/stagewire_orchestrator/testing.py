@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from stagewire import BuildContext, Job, RunReport
+from stagewire_orchestrator.assembly import build
 from stagewire_orchestrator.clients import Doing
+from stagewire_orchestrator.config import OrchestratorOptions
 from stagewire_orchestrator.mailbox import Mailbox
+from stagewire_orchestrator.mermaid import flowchart
 from stagewire_orchestrator.orchestrator import Orchestrator
 from stagewire_orchestrator.outputs import OrchOutput, StageOutput
 
@@ -103,3 +108,46 @@ async def take_all(orchestrator: Orchestrator, timeout: float = 1.0) -> list[Orc
             outputs.append(await orchestrator.next_output(timeout))
         except TimeoutError:
             return outputs
+
+
+class DrivenPipeline:
+    """A `stagewire.Pipeline` whose run is what a test does with its orchestrator.
+
+    Args:
+        options: The sections of the file.
+        context: What the App offers.
+        drive: Called with the started orchestrator; the run ends with it.
+    """
+
+    def __init__(
+        self, options: OrchestratorOptions, context: BuildContext, drive: Callable[[Orchestrator], Awaitable[None]]
+    ) -> None:
+        self._options = options
+        self._drive = drive
+        self._orchestrator = build(options, context)
+
+    def graph(self) -> str:
+        """Return the pipeline as a Mermaid flowchart."""
+        return flowchart(self._options)
+
+    async def run(self, job: Job) -> RunReport:  # noqa: ARG002 — the test has its own inputs
+        """Start, and let the test drive."""
+        await self._orchestrator.start()
+        await self._drive(self._orchestrator)
+        return RunReport()
+
+    async def prepare_shutdown(self) -> None:
+        """Do nothing: the test ends its run itself."""
+
+    async def shutdown(self) -> None:
+        """Shut the orchestrator down."""
+        await self._orchestrator.shutdown()
+
+
+def driven(config: Any, drive: Callable[[Orchestrator], Awaitable[None]]) -> Any:
+    """Return a loaded configuration that `App.run` runs by calling ``drive`` with the started orchestrator."""
+
+    def make(options: OrchestratorOptions, context: BuildContext) -> DrivenPipeline:
+        return DrivenPipeline(options, context, drive)
+
+    return replace(config, kind=replace(config.kind, factory=make))

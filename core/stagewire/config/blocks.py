@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from stagewire.config.models import BlockNotes, UnresolvedBlockError, UseBlock
 from stagewire.config.shape import field_places, model_keys
 from stagewire.config.tree import LIMITS, Where
 from stagewire.config.validate import Checked, plugin_fault, validate
-from stagewire.errors import PluginError
+from stagewire.errors import PluginError, Problem
 from stagewire.spec.provider import Provider
 
 if TYPE_CHECKING:
@@ -52,10 +52,26 @@ class Resolver:
 
     def check(self, provider: Provider[Any], options: BaseModel | None, at: Where = ()) -> None:
         """Run the provider's own check, if it has one and there are options to check."""
-        if provider.check is None or options is None:
+        check = provider.check
+        if check is not None and options is not None:
+            self._report(provider, lambda: check(options, self._catalog), at)
+
+    def check_backends(
+        self, kind: Provider[Any], options: BaseModel | None, blocks: Sequence[UseBlock], at: Where = ()
+    ) -> None:
+        """Run the pipeline kind's check of the backends that the file chooses, if every one of them could be bound."""
+        check = kind.check_backends
+        if check is None or options is None or not blocks:
             return
         try:
-            for problem in islice(provider.check(options, self._catalog), MOST_PROBLEMS):
+            providers = {block.axis: block.provider for block in blocks}
+        except UnresolvedBlockError:
+            return  # reported as a fault of that block
+        self._report(kind, lambda: check(options, providers), at)
+
+    def _report(self, provider: Provider[Any], check: Callable[[], Iterable[Problem]], at: Where) -> None:
+        try:
+            for problem in islice(check(), MOST_PROBLEMS):
                 self._findings.value(at + tuple(problem.path), problem.message, foreign=True)
         except Exception as error:  # noqa: BLE001 — a plugin's check may raise anything
             if isinstance(error, UnresolvedBlockError) and self._findings.found:

@@ -13,7 +13,15 @@ from pydantic import BaseModel
 from stagewire.config.blocks import Resolver
 from stagewire.config.document import Document, arrange, read_document
 from stagewire.config.findings import Findings
-from stagewire.config.models import KVBlock, LeaseBlock, LoggingOptions, MetricsOptions, Sections, TransportBlock
+from stagewire.config.models import (
+    KVBlock,
+    LeaseBlock,
+    LoggingOptions,
+    MetricsOptions,
+    Sections,
+    TransportBlock,
+    UseBlock,
+)
 from stagewire.config.validate import Checked, validate
 from stagewire.config.wording import listing
 from stagewire.errors import ConfigError, PluginError
@@ -98,6 +106,11 @@ class _Parts:
         if self._kind is not None and self._options is not None:
             resolver.resolve(self._options, self._own)
             resolver.check(self._kind, self._options.model)
+            resolver.check_backends(self._kind, self._options.model, self._backends())
+
+    def _backends(self) -> Sequence[UseBlock]:
+        model = self._sections.model
+        return () if model is None else (model.transport, model.kv, model.lease)
 
     def config(self) -> Config:
         """Only when there was no fault."""

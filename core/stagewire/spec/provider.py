@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -45,6 +45,10 @@ class BuildContext(Protocol):
     @property
     def base(self) -> Path:
         """The directory that relative paths in the configuration refer to."""
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files of the configuration, in the order in which they are laid over each other."""
 
     @property
     def clock(self) -> Clock:
@@ -97,6 +101,8 @@ class Provider(Generic[T_co]):
         extra: The optional install it needs, if any.
         check: Finds faults that the model cannot see (a cycle, a dangling name) without opening anything. Paths are
             relative to the block that the options came from.
+        check_backends: Of a pipeline kind: finds faults in how its options go with the providers that the file chooses
+            on the axes ``transports``, ``kv_backends`` and ``lease_backends``.
     """
 
     name: str
@@ -106,3 +112,4 @@ class Provider(Generic[T_co]):
     capabilities: frozenset[str] = field(default_factory=frozenset)
     extra: Extra | None = None
     check: Callable[[Any, Catalog], Iterable[Problem]] | None = None
+    check_backends: Callable[[Any, Mapping[Axis, Provider[Any]]], Iterable[Problem]] | None = None

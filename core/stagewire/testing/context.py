@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,6 +46,7 @@ class StubContext:
 
     pipeline: str = "test"
     base: Path = field(default_factory=Path.cwd)
+    files: Sequence[Path] = ()
     clock: Clock = time.monotonic
     log: FilteringBoundLogger = field(default_factory=fallback_logger)
     backends: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,69 @@
+"""Builds the clients of an orchestrator some of whose stages run elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from stagewire import BuildContext, StageId, Transport
+from stagewire_orchestrator.clients import StageClient
+from stagewire_orchestrator.config import OrchestratorOptions
+from stagewire_orchestrator.door import WireId
+from stagewire_orchestrator.ledger import RequestState
+from stagewire_orchestrator.local_client import LocalClient
+from stagewire_orchestrator.remote.client import RemoteClient
+from stagewire_orchestrator.remote.fleet import Fleet
+from stagewire_orchestrator.remote.launcher import Launcher
+from stagewire_orchestrator.remote.names import Seat
+from stagewire_orchestrator.wiring import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The clients of an orchestrator.
+
+    Attributes:
+        clients: By stage, and there by replica.
+        wire_id: Makes the ids of requests.
+        watch: Takes the ledger, once there is one.
+    """
+
+    clients: Mapping[StageId, Sequence[StageClient]]
+    wire_id: WireId
+    watch: Callable[[Mapping[str, RequestState]], None] = lambda _ledger: None
+
+
+def mixed(options: OrchestratorOptions, context: BuildContext, wiring: Wiring) -> Crew:
+    """Return clients some of whose stages run elsewhere. No two orchestrators have the same ids of requests."""
+    transport = context.transport()
+    fleet = Fleet(context.pipeline, transport, options.liveness, log=context.log, launcher=_launcher(options, context))
+    clients: dict[StageId, list[LocalClient | RemoteClient]] = {
+        name: [_client(options, wiring, fleet, transport, Seat(name, replica)) for replica in range(block.replicas)]
+        for name, block in options.stages.items()
+    }
+    fleet.resumer.connect(wiring.graph, clients)
+    return Crew(clients, lambda request, number: f"{request}#{fleet.id}.{number}", fleet.resumer.watch)
+
+
+def _client(
+    options: OrchestratorOptions, wiring: Wiring, fleet: Fleet, transport: Transport, seat: Seat
+) -> LocalClient | RemoteClient:
+    name = str(seat.stage)
+    if options.workers_of(name) == "in-process":
+        return wiring.local_client(name, seat.replica, transport)
+    entry = wiring.graph.nodes[name].entry
+    make_input = partial(wiring.input_end, name, seat.replica, transport) if entry else None
+    return RemoteClient(fleet, seat, make_input=make_input, resumable=options.resumable(name))
+
+
+def _launcher(options: OrchestratorOptions, context: BuildContext) -> Launcher | None:
+    seats = [
+        Seat(name, replica)
+        for name, block in options.stages.items()
+        if options.workers_of(name) == "local"
+        for replica in range(block.replicas)
+    ]
+    if not seats:
+        return None
+    return Launcher(context.files, seats, options.liveness, log=context.log)
