@@ -209,6 +209,8 @@ class Running:
         """Say what went over each edge and mailbox; a transport that cannot tell is no fault of the run."""
         with suppress(Exception):
             for edge, counters in sorted(self._assembly.traffic().items())[:MOST_EDGES]:
+                if not (counters["puts"] or counters["gets"]):
+                    continue
                 counted = {name: round(counters[name], 6) for name in TRANSPORT_STATS}
                 emit(self._assembly.log, "transport.stats", edge=edge, **counted)
 

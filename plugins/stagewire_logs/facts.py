@@ -19,6 +19,7 @@ SESSION_EVENTS = frozenset(
         "session.aborted",
         "session.failed",
         "session.reaped",
+        "session.closed",
         "write.small_put",
     }
 )

@@ -11,7 +11,7 @@ from stagewire_logs.page import card, html_table, page, section
 from stagewire_logs.results import CspReport, ErrorGroup, Percentiles, PipelineReport, StageReport, Summary, WriteReport
 from stagewire_logs.svg import Band, Line, bars, plot
 from stagewire_logs.times import epoch
-from stagewire_logs.wording import clock, counted, ended_of, number, seconds, size, write_rows
+from stagewire_logs.wording import clock, counted, ended_of, number, rate_of, seconds, size, write_rows
 
 MOST = 50
 """Rows of one table."""
@@ -115,7 +115,7 @@ def _activity(summary: Summary) -> str:
 
 
 def _pipeline(report: PipelineReport) -> Iterator[str]:
-    yield f"<p>{escape(ended_of(report))}, {report.per_second:,.1f}/s</p>"
+    yield f"<p>{escape(ended_of(report) + rate_of(report))}</p>"
     timed = {stage.stage: stage.seconds.p95 for stage in report.stages[:MOST] if stage.seconds is not None}
     if timed:
         yield bars("95th percentile by stage", timed, {name: seconds(value) for name, value in timed.items()})

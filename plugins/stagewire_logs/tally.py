@@ -146,5 +146,6 @@ class Tally:
         loud = [(at, line) for at, line in enumerate(batch.lines) if line.level in LOUD]
         self._over_time("errors", sorted(line.timestamp for _, line in loud if line.level in ERRORS))
         for at, line in loud:
-            cause = line.cause or cause_of(batch.detail(at)) or ""
+            detail = batch.detail(at) if not line.cause else {}
+            cause = line.cause or cause_of(detail) or str(detail.get("text", ""))
             self.groups.note(line, cause, name, before + batch.numbers[at])

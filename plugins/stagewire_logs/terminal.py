@@ -12,7 +12,7 @@ from stagewire_logs.damage import MEANING
 from stagewire_logs.pretty import COLOURS, brief
 from stagewire_logs.results import CspReport, Finding, Percentiles, PipelineReport, Summary, WriteReport
 from stagewire_logs.timeline import Timeline
-from stagewire_logs.wording import clock, counted, ended_of, number, seconds, size, write_rows
+from stagewire_logs.wording import clock, counted, ended_of, number, rate_of, seconds, size, write_rows
 
 MOST = 8
 """Rows of one table."""
@@ -111,7 +111,7 @@ def _pipelines(summary: Summary) -> RenderableType | None:
 
 
 def _pipeline(report: PipelineReport) -> Iterator[RenderableType]:
-    yield Text.assemble((f"pipeline {report.pipeline}", "bold"), f": {ended_of(report)}, {report.per_second:,.1f}/s")
+    yield Text.assemble((f"pipeline {report.pipeline}", "bold"), f": {ended_of(report)}{rate_of(report)}")
     rows = table("", "", "requests", "failed", "p50", "p95", "p99", "max", numbers=6)
     rows.title = None
     if report.seconds is not None:

@@ -45,6 +45,8 @@ def clock(stamp: str) -> str:
 
 def ended_of(report: PipelineReport) -> str:
     """Return what became of a pipeline's requests."""
+    if not (report.ended or report.failed or report.cancelled or report.unfinished):
+        return "no requests"
     parts = [f"{number(report.ended)} ended"]
     parts += [
         f"{number(count)} {what}"
@@ -52,6 +54,11 @@ def ended_of(report: PipelineReport) -> str:
         if count
     ]
     return ", ".join([*parts, f"{number(report.unfinished)} unfinished"] if report.unfinished else parts)
+
+
+def rate_of(report: PipelineReport) -> str:
+    """Return how many requests ended per second, to stand after what became of them; nothing when none did."""
+    return f", {report.per_second:,.1f}/s" if report.per_second else ""
 
 
 def write_rows(report: WriteReport) -> list[tuple[str, str]]:

@@ -65,6 +65,8 @@ class Writes:
             self.pending_keys = max(self.pending_keys, _int(detail.get("keys", detail.get("tracked"))))
         elif fact.event == "write.small_put":
             self.bytes["small_put"] += _int(detail.get("bytes"))
+        elif fact.event == "session.closed":  # the agent's word; how it ended is its controller's
+            self.counts["duplicates"] += _int(detail.get("duplicates"))
         elif fact.event in SESSION_EVENTS:
             self._session(fact)
 
@@ -115,8 +117,7 @@ class Writes:
         self.sessions[session.state] += 1
         for path in ("kv_bytes", "raw_bytes"):
             self.bytes[path.removesuffix("_bytes")] += _int(detail.get(path))
-        for name in ("retries", "duplicates"):
-            self.counts[name] += _int(detail.get(name))
+        self.counts["retries"] += _int(detail.get("retries"))
         if fact.line.seconds is not None:
             self.seconds.extend([fact.line.seconds])
         elif session.opened and session.ended:

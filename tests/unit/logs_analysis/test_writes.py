@@ -36,9 +36,8 @@ def sessions(faults: dict[int, str]) -> Iterator[Event]:
             yield event("warning", "session.failed", **ids, cause="no space left on device")
             yield event("info", "session.aborted", **ids)
             continue
-        yield event(
-            "info", "session.finalized", **ids, bytes=1000, kv_bytes=600, raw_bytes=400, retries=1, duplicates=2
-        )
+        yield event("info", "session.finalized", **ids, bytes=1000, kv_bytes=600, raw_bytes=400, retries=1)
+        yield event("info", "session.closed", **ids, frames=4, duplicates=2)
     yield event("info", "app.finished", seconds=9.0, outputs=0, failures=0, stopped=False)
 
 
