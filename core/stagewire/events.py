@@ -87,6 +87,12 @@ TRANSPORT = (
     event("transport.dead_letter", "warning", "mailbox deliveries cause older_dropped", "Failed too often (TR-6)."),
     event("transport.unread", "warning", "mailbox chunks messages bytes", "Closed before this was read (TR-11)."),
     event("transport.unconfirmed", "warning", "parcels", "Closed before the broker had confirmed these (TR-11)."),
+    event("transport.undecodable", "warning", "queue cause", "A message of another program or version was set aside."),
+    event("transport.lost", "warning", "connection cause", "A connection to the broker was lost; it is made anew."),
+    event("transport.restored", "info", "connection seconds", "A connection to the broker was made anew (TR-7)."),
+    event("transport.blocked", "warning", "connection", "The broker stopped publishers: memory or disk alarm (TR-5)."),
+    event("transport.unblocked", "info", "connection seconds", "The broker takes messages again (TR-5)."),
+    event("transport.refused", "error", "queue cause", "The broker refuses a queue; what needs it fails."),
     event("transport.wakeup_failed", "error", "cause", "A reader's wake-up callback raised; the put is not affected."),
 )
 

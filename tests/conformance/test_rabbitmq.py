@@ -22,11 +22,6 @@ class OnRabbitMQ(TransportSuite):
     queue_type: ClassVar[str]
     url: str
 
-    # What nobody reads is bounded by its edge's queue and by the consumer's prefetch, not request by request: there is
-    # no way back to the sender. The bounds that there are have their tests in tests/integration/rabbitmq.
-    test_tr4_a_full_request_touches_no_other = None  # type: ignore[assignment]
-    test_tr5_a_request_that_nobody_reads_is_bounded = None  # type: ignore[assignment]
-    test_tr9_chunks_put_together_have_one_result_each = None  # type: ignore[assignment]
     test_tr5_a_put_that_finds_no_room_in_time_has_put_nothing = None  # type: ignore[assignment]
 
     @pytest.fixture(autouse=True)
@@ -43,6 +38,7 @@ class OnRabbitMQ(TransportSuite):
             {
                 "url": self.url,
                 "queue_type": self.queue_type,
+                "request_chunks": self.limits.request_chunks,
                 "mailbox_messages": self.limits.mailbox_messages,
                 "deliveries": self.limits.redeliveries,
                 "expires": self.limits.expires,
@@ -61,3 +57,7 @@ class OnRabbitMQ(TransportSuite):
 
 class TestClassicQueues(OnRabbitMQ):
     queue_type: ClassVar[str] = "classic"
+
+
+class TestQuorumQueues(OnRabbitMQ):
+    queue_type: ClassVar[str] = "quorum"

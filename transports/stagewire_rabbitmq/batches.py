@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stagewire import (
     DEAD_DELIVERIES,
@@ -27,11 +27,12 @@ from stagewire import (
     Permanent,
     Retryable,
     bounded,
+    emit,
 )
 from stagewire_rabbitmq.counters import Counters
 from stagewire_rabbitmq.delivery import Take
 from stagewire_rabbitmq.inlet import Inlet
-from stagewire_rabbitmq.lanes import Lane
+from stagewire_rabbitmq.lanes import Lane, single
 from stagewire_rabbitmq.letters import open_batch, pack_batch
 from stagewire_rabbitmq.mailbox import Letter, Mailbox, MailFrame
 from stagewire_rabbitmq.options import RabbitMQOptions
@@ -41,6 +42,9 @@ from stagewire_rabbitmq.replies import Replies
 from stagewire_rabbitmq.tap import Delivered
 from stagewire_rabbitmq.topology import Queue, mailbox_queue, reply_queue
 from stagewire_rabbitmq.wire import Wire
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 PREFETCH = 32
 IDLE = 1.0
@@ -61,8 +65,16 @@ class _Open:
 class RabbitMQBatches:
     """A `BatchTransport`. Every method belongs to the event loop on which the transport was opened."""
 
-    def __init__(self, options: RabbitMQOptions, publishing: Wire, consuming: Wire, publisher: Publisher) -> None:
+    def __init__(
+        self,
+        options: RabbitMQOptions,
+        publishing: Wire,
+        consuming: Wire,
+        publisher: Publisher,
+        log: FilteringBoundLogger,
+    ) -> None:
         self._options = options
+        self._log = log
         self._consuming = consuming
         self._publisher = publisher
         self._posting = Posting(publishing, publisher)
@@ -70,7 +82,7 @@ class RabbitMQBatches:
         self._lanes: dict[str, Lane] = {}
         self._open: dict[str, _Open] = {}
         self._replies: Replies | None = None
-        self._reply_lane = Lane(None, _single, 1, 0, Counters())
+        self._reply_lane = Lane(None, single, 1, 0, Counters())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._burying: set[asyncio.Task[None]] = set()
@@ -88,7 +100,8 @@ class RabbitMQBatches:
         body = pack_batch(messages, time.time())
         lane = self._lane(mailbox)
         await self._posting.put(lane, body, self._options.put_timeout if timeout is None else timeout)
-        lane.counters.puts += len(messages) - 1  # the publisher counted one parcel
+        lane.counters.puts += len(messages)
+        lane.counters.bytes += len(body)
 
     def get_batch(
         self, mailbox: str, *, limit: int = 1, timeout: float | None = None
@@ -206,7 +219,7 @@ class RabbitMQBatches:
     def _lane(self, mailbox: str) -> Lane:
         lane = self._lanes.get(mailbox)
         if lane is None:
-            lane = Lane(mailbox_queue(self._options, mailbox), _single, 1, 0, self._counter(mailbox))
+            lane = Lane(mailbox_queue(self._options, mailbox), single, 1, 0, self._counter(mailbox))
             self._lanes[mailbox] = self._publisher.open_lane(lane)
         return lane
 
@@ -276,11 +289,8 @@ class RabbitMQBatches:
             DEAD_MAILBOX: name,
             DEAD_DELIVERIES: str(letter.failures),
         }
+        emit(self._log, "transport.dead_letter", mailbox=name, deliveries=letter.failures, cause=headers[DEAD_REASON])
         await self.put_batch(name + DEAD_SUFFIX, [Message(letter.message.payload, headers)])
         box = self._open[name].box
         box.counters.dead += 1
         box.settle([letter])
-
-
-def _single(contents: Sequence[bytes]) -> bytes:
-    return contents[0]

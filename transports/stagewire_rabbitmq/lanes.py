@@ -48,6 +48,7 @@ class Parcel:
     index: int
     headers: dict[str, Any] | None = None
     to: str | None = None
+    reply_to: str | None = None
 
     @property
     def settled(self) -> bool:
@@ -80,3 +81,8 @@ class Lane:
     def ready(self) -> bool:
         """Whether there is a queue to publish to."""
         return self.declared or self.queue is None
+
+
+def single(contents: Sequence[bytes]) -> bytes:
+    """Make a body of the one content, for lanes whose ``most`` is 1."""
+    return contents[0]

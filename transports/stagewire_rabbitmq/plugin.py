@@ -12,7 +12,7 @@ def make_transport(options: RabbitMQOptions, context: BuildContext) -> Transport
     """Build the transport; connects when it is opened."""
     from stagewire_rabbitmq.transport import RabbitMQTransport  # noqa: PLC0415 — pika is only loaded when it is used
 
-    return RabbitMQTransport(options, clock=context.clock, report=context.log.warning)
+    return RabbitMQTransport(options, clock=context.clock, log=context.log)
 
 
 @hookimpl

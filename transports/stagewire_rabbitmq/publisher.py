@@ -67,15 +67,19 @@ class Publisher:
         *,
         headers: dict[str, Any] | None = None,
         to: str | None = None,
+        reply_to: str | None = None,
         then: Callable[[], None] | None = None,
     ) -> Ticket:
-        """Hand parcels over; returns the ticket to wait on. ``then`` is called when all are settled, on any thread."""
+        """Hand parcels over; returns the ticket to wait on. ``then`` is called when all are settled, on any thread.
+
+        Parcels with headers or replies of their own belong on a lane whose ``most`` is 1.
+        """
         ticket = Ticket(len(contents), then)
         if lane.refused is not None:
             for index in range(len(contents)):
                 ticket.settle(index, lane.refused)
             return ticket
-        parcels = [Parcel(content, ticket, index, headers, to) for index, content in enumerate(contents)]
+        parcels = [Parcel(content, ticket, index, headers, to, reply_to) for index, content in enumerate(contents)]
         with self._lock:
             lane.waiting.extend(parcels)
             lane.counters.outstanding += len(parcels)
@@ -180,8 +184,10 @@ class Publisher:
         self._tag += 1
         self._unconfirmed[self._tag] = packet
         packet.lane.counters.messages += 1
-        headers = packet.parcels[0].headers
-        properties = pika.BasicProperties(delivery_mode=2, headers=headers, message_id=str(self._tag))
+        first = packet.parcels[0]
+        properties = pika.BasicProperties(
+            delivery_mode=2, headers=first.headers, message_id=str(self._tag), reply_to=first.reply_to
+        )
         body = packet.lane.join([parcel.content for parcel in packet.parcels])
         channel.basic_publish("", packet.target, body, properties, mandatory=True)
 
@@ -229,9 +235,6 @@ class Publisher:
         self._returned_once.difference_update(packet.parcels)
         with self._lock:
             counters.outstanding -= len(packet.parcels)
-            if result is None:
-                counters.puts += len(packet.parcels)
-                counters.bytes += sum(len(parcel.content) for parcel in packet.parcels)
         for parcel in packet.parcels:
             parcel.settle(result)
 

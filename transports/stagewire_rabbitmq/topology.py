@@ -65,6 +65,11 @@ def dead_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
     return Queue(f"{options.prefix}.mailbox.{mailbox}{DEAD_SUFFIX}", _common(options))
 
 
+def grant_queue(options: RabbitMQOptions, client: str) -> Queue:
+    """Return the queue on which one process learns what was read of its chunks; it goes soon after its process."""
+    return Queue(f"{options.prefix}.grants.{client}", {**_common(options), "x-expires": 60_000})
+
+
 def reply_queue(options: RabbitMQOptions, client: str) -> Queue:
     """Return the queue on which one process takes replies; it goes soon after its process."""
     return Queue(f"{options.prefix}.replies.{client}", {**_common(options), "x-expires": 60_000})
