@@ -1,32 +1,41 @@
-"""RabbitMQ keeps the promises of every transport, on classic queues."""
+"""RabbitMQ keeps the promises of every transport, on classic and on quorum queues."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+import urllib.parse
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import ClassVar
 
 import pytest
 
 from stagewire.testing import StubContext
-from stagewire.testing.suites import Ends, TransportSuite
+from stagewire.testing.services import FaultProxy
+from stagewire.testing.suites import Ends, ReconnectSuite, TransportSuite
 from stagewire_rabbitmq import RabbitMQOptions, make_transport
 
 pytestmark = pytest.mark.integration
 
 
-class OnRabbitMQ(TransportSuite):
+class OnRabbitMQ(TransportSuite, ReconnectSuite):
+    """The broker is reached through a proxy, which cuts both ends' connections."""
+
     patience: ClassVar[float] = 20.0
     moment: ClassVar[float] = 0.3
     queue_type: ClassVar[str]
     url: str
-
-    test_tr5_a_put_that_finds_no_room_in_time_has_put_nothing = None  # type: ignore[assignment]
+    proxy: FaultProxy
 
     @pytest.fixture(autouse=True)
-    def _broker(self, amqp_url: str) -> None:
-        self.url = amqp_url
+    def _broker(self, amqp_url: str) -> Iterator[None]:
+        place = urllib.parse.urlsplit(amqp_url)
+        with FaultProxy(place.port or 5672, place.hostname or "127.0.0.1") as self.proxy:
+            self.url = f"amqp://{place.username}:{place.password}@127.0.0.1:{self.proxy.port}{place.path}"
+            yield
+
+    async def interrupt(self, ends: Ends) -> None:
+        self.proxy.cut()
 
     def transports(self) -> AbstractAsyncContextManager[Ends]:
         return self._open()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from stagewire import ChunkKey, ChunkMessage, Closed, Permanent, Retryable, TransportFull
 from stagewire_rabbitmq.frames import encode_message, pack_entry
+from stagewire_rabbitmq.grants import Told
 from stagewire_rabbitmq.lanes import Lane
 from stagewire_rabbitmq.outgoing import Outgoing, Sent
 from stagewire_rabbitmq.publisher import Publisher, unconfirmed
@@ -127,10 +128,10 @@ class RabbitMQChunks:
         if self.reader is not None:
             self.reader.on_arrival = callback
 
-    def granted(self, bases: Iterable[tuple[Name, int, int]]) -> None:
-        """Open windows: ``(name, run, base)`` of runs that were put here. On the wire's thread."""
-        for name, run, base in bases:
-            self._outgoing.grant(name, run, base)
+    def heard(self, told: Told) -> None:
+        """Open windows, as the reader tells. On the wire's thread."""
+        for stage, request, run, base in told.bases:
+            self._outgoing.grant((stage, request), run, base)
 
     def cleanup(self, request_id: str) -> None:
         """Drop what was delivered for the request and not taken, and what the sender remembers of it."""

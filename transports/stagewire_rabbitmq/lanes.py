@@ -12,6 +12,8 @@ from stagewire import TransportError
 from stagewire_rabbitmq.counters import Counters
 from stagewire_rabbitmq.topology import Queue
 
+YOUNG_REFUSALS = 8
+
 
 class Ticket:
     """What a caller waits on: the results of several parcels, in the order in which they were handed in."""
@@ -49,6 +51,7 @@ class Parcel:
     headers: dict[str, Any] | None = None
     to: str | None = None
     reply_to: str | None = None
+    number: int = 0
 
     @property
     def settled(self) -> bool:
@@ -76,6 +79,14 @@ class Lane:
     in_flight: int = 0
     declared: bool = False
     refused: TransportError | None = None
+    proven: bool = False
+    refusals: int = 0
+
+    @property
+    def may_be_young(self) -> bool:
+        """Whether a refusal may mean that a quorum queue has no leader yet."""
+        quorum = self.queue is not None and self.queue.arguments.get("x-queue-type") == "quorum"
+        return quorum and not self.proven and self.refusals < YOUNG_REFUSALS
 
     @property
     def ready(self) -> bool:

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stagewire import ChunkLink, Clock, CodecError, emit
+from stagewire import ChunkLink, Clock, emit
 from stagewire_rabbitmq.chunks import RabbitMQChunks
 from stagewire_rabbitmq.counters import Counters
 from stagewire_rabbitmq.demux import Demux, GrantSteps
+from stagewire_rabbitmq.feedback import Feedback
 from stagewire_rabbitmq.frames import join_entries
-from stagewire_rabbitmq.grants import open_grants
 from stagewire_rabbitmq.lanes import Lane, single
 from stagewire_rabbitmq.options import MESSAGE_LIMIT, RabbitMQOptions
 from stagewire_rabbitmq.outgoing import Outgoing, Window
 from stagewire_rabbitmq.publisher import Publisher
 from stagewire_rabbitmq.reader import Limits, LinkQueues, LinkReader
 from stagewire_rabbitmq.runs import Name
-from stagewire_rabbitmq.tap import Delivered, Tap
-from stagewire_rabbitmq.topology import chunk_queue, dead_queue, grant_queue, parked_queue
+from stagewire_rabbitmq.topology import chunk_queue, dead_queue, parked_queue
 from stagewire_rabbitmq.wire import Wire
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-GRANTS_PREFETCH = 256
 SHARE = 4
 """A sender hears of every fourth part of its window that is gone, so it never closes on a reader that keeps up."""
 
@@ -40,6 +37,8 @@ class Links:
         options: RabbitMQOptions,
         wires: tuple[Wire, Wire],
         publisher: Publisher,
+        feedback: Feedback,
+        *,
         clock: Clock,
         log: FilteringBoundLogger,
     ) -> None:
@@ -49,11 +48,8 @@ class Links:
         self._clock = clock
         self._log = log
         self._links: dict[ChunkLink, RabbitMQChunks] = {}
-        self._by_queue: dict[str, RabbitMQChunks] = {}
         self._counters: dict[str, Counters] = {}
-        self._grants_lane: Lane | None = None
-        self._grants: Tap | None = None
-        self._queue = grant_queue(options, secrets.token_hex(8))
+        self._feedback = feedback
 
     def face(self, link: ChunkLink) -> RabbitMQChunks:
         """Return the face of a link; declares its queues."""
@@ -62,7 +58,7 @@ class Links:
         if chunks is None:
             chunks = self._links[base] = self._make(base)
         if link.role != "receive":
-            self._listen()
+            self._feedback.listen(chunk_queue(self._options, base).name, chunks.heard)
         if link.role != "send" and chunks.reader is None:
             chunks.reader = self._read(base)
         return chunks
@@ -71,8 +67,6 @@ class Links:
         """Stop reading and putting."""
         for chunks in self._links.values():
             chunks.close()
-        if self._grants is not None:
-            self._consuming.drop(self._grants)
 
     def stats(self) -> Mapping[str, dict[str, float]]:
         """Return the counters per edge."""
@@ -84,15 +78,14 @@ class Links:
         queue = chunk_queue(options, link)
         lane = Lane(queue, _join, options.coalesce_chunks, options.coalesce_bytes, counters)
         outgoing = Outgoing(link.edge, Window(options.request_chunks, options.request_bytes), self._clock)
-        chunks = self._by_queue[queue.name] = RabbitMQChunks(
+        return RabbitMQChunks(
             self._publishing,
             self._publisher,
             self._publisher.open_lane(lane),
             outgoing,
-            reply_to=self._queue.name,
+            reply_to=self._feedback.address,
             put_timeout=options.put_timeout,
         )
-        return chunks
 
     def _read(self, link: ChunkLink) -> LinkReader:
         options = self._options
@@ -103,40 +96,15 @@ class Links:
             parked_queue(options, link),
             open_lane(Lane(parked_queue(options, link), single, 1, 0, Counters())),
             open_lane(Lane(dead_queue(options, link.edge), single, 1, 0, Counters())),
-            self._to_senders(),
         )
         demux = Demux(self._counters[link.edge], self._clock, time.time, _steps(options))
         limits = Limits(options.prefetch_messages, options.prefetch_bytes, options.expires, options.gap_timeout)
-        reader = LinkReader(self._consuming, self._publisher, queues, limits, demux, log=self._log)
+        reader = LinkReader(
+            self._consuming, self._publisher, queues, limits, demux, tell=self._feedback.tell, log=self._log
+        )
         reader.on_expiry = partial(self._tell_expired, link.edge)
         reader.start()
         return reader
-
-    def _to_senders(self) -> Lane:
-        if self._grants_lane is None:
-            self._grants_lane = self._publisher.open_lane(Lane(None, single, 1, 0, Counters()))
-        return self._grants_lane
-
-    def _listen(self) -> None:
-        """Take grants, from the first link on that sends."""
-        if self._grants is None:
-            self._grants = Tap(
-                self._consuming, self._queue, GRANTS_PREFETCH, deliver=self._on_grants, lost=lambda _epoch: None
-            )
-            self._consuming.add(self._grants)
-
-    def _on_grants(self, delivered: Delivered) -> None:
-        assert self._grants is not None
-        self._grants.ack(delivered.tag, delivered.epoch)
-        self._grants.flush()
-        try:
-            granted = open_grants(delivered.body)
-        except CodecError as error:
-            emit(self._log, "transport.undecodable", queue=self._queue.name, cause=str(error))
-            return
-        chunks = self._by_queue.get(granted.link)
-        if chunks is not None:
-            chunks.granted(((stage, request), run, base) for stage, request, run, base in granted.bases)
 
     def _tell_expired(self, edge: str, names: Sequence[Name]) -> None:
         for _stage, request in names:

@@ -8,6 +8,7 @@ consumer drops repeats.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -21,6 +22,9 @@ from pika.channel import Channel
 from stagewire import Permanent, Retryable, TransportError, TransportFull
 from stagewire_rabbitmq.lanes import Lane, Parcel, Ticket
 from stagewire_rabbitmq.wire import Wire
+
+YOUNG_PAUSE = 0.05
+"""Seconds, times the number of refusals, before a young quorum queue is tried again."""
 
 IN_FLIGHT = 8
 """Unconfirmed messages per lane: enough to hide the round trip, few enough that waiting chunks gather (TR-9)."""
@@ -49,6 +53,7 @@ class Publisher:
         self._declaring: Lane | None = None
         self._channel: Channel | None = None
         self._tag = 0
+        self._numbers = itertools.count()
         self._unconfirmed: OrderedDict[int, _Packet] = OrderedDict()
         self._returned_once: set[Parcel] = set()
         wire.add(self)
@@ -81,6 +86,8 @@ class Publisher:
             return ticket
         parcels = [Parcel(content, ticket, index, headers, to, reply_to) for index, content in enumerate(contents)]
         with self._lock:
+            for parcel in parcels:
+                parcel.number = next(self._numbers)
             lane.waiting.extend(parcels)
             lane.counters.outstanding += len(parcels)
             wake, self._scheduled = not self._scheduled, True
@@ -95,6 +102,23 @@ class Publisher:
             kept = deque(parcel for parcel in lane.waiting if parcel.ticket is not ticket)
             lane.counters.outstanding -= len(lane.waiting) - len(kept)
             lane.waiting = kept
+
+    def count(self, lane: Lane, done: Callable[[int], None]) -> None:
+        """Ask how many messages are ready in a lane's queue; ``done`` may never be called. From any thread."""
+        queue = lane.queue
+        assert queue is not None
+
+        def ask() -> None:
+            channel = self._channel
+            if channel is not None and channel.is_open:
+                channel.queue_declare(
+                    queue.name,
+                    durable=True,
+                    arguments=queue.arguments,
+                    callback=lambda frame: done(frame.method.message_count),
+                )
+
+        self._wire.call(ask)
 
     @property
     def outstanding(self) -> int:
@@ -203,10 +227,26 @@ class Publisher:
             if packet.returned:
                 self._retry_returned(packet)
             elif isinstance(method, spec.Basic.Ack):
+                packet.lane.proven = True
                 self._settle(packet, None)
+            elif packet.lane.may_be_young:
+                self._retry_young(packet)
             else:
                 self._settle(packet, _full(packet.target))
         self._drain()
+
+    def _retry_young(self, packet: _Packet) -> None:
+        """A quorum queue refuses at first, until it has found its leader: that is not back-pressure."""
+        lane = packet.lane
+        lane.refusals += 1
+        self._put_back(packet)
+        lane.declared = False
+
+        def again() -> None:
+            lane.declared = True
+            self._drain()
+
+        self._wire.later(YOUNG_PAUSE * lane.refusals, again)
 
     def _confirmed(self, tag: int, *, multiple: bool) -> list[_Packet]:
         if not multiple:
@@ -224,11 +264,16 @@ class Publisher:
                 packet, Permanent(f"no queue {packet.target!r} took the message: it does not exist (any more)")
             )
             return
-        with self._lock:
-            packet.lane.waiting.extendleft(reversed(packet.parcels))
-            packet.lane.declared = False
+        self._put_back(packet)
+        packet.lane.declared = False
         self._returned_once.update(packet.parcels)
         self._declare_next()
+
+    def _put_back(self, packet: _Packet) -> None:
+        kept = [parcel for parcel in packet.parcels if self._is_wanted(packet.lane, parcel)]
+        with self._lock:
+            waiting = [*kept, *packet.lane.waiting]
+            packet.lane.waiting = deque(sorted(waiting, key=lambda parcel: parcel.number))
 
     def _settle(self, packet: _Packet, result: Exception | None) -> None:
         counters = packet.lane.counters

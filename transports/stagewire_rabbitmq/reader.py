@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from stagewire import (
     ChunkKey,
     ChunkMessage,
     CodecError,
+    Message,
     Permanent,
     TransportError,
     bounded,
@@ -33,6 +35,7 @@ from stagewire_rabbitmq.demux import Demux
 from stagewire_rabbitmq.frames import open_frame
 from stagewire_rabbitmq.grants import pack_grants
 from stagewire_rabbitmq.lanes import Lane, Ticket
+from stagewire_rabbitmq.letters import pack_letter
 from stagewire_rabbitmq.parked import ParkedPasses
 from stagewire_rabbitmq.publisher import Publisher
 from stagewire_rabbitmq.runs import Arrival, Frame, Name
@@ -66,14 +69,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class LinkQueues:
-    """The queues of one link, and the lanes to two of them; and the lane to its senders, for grants."""
+    """The queues of one link, and the lanes to two of them."""
 
     edge: str
     main: Queue
     parked: Queue
     parked_lane: Lane
     dead_lane: Lane
-    grants_lane: Lane
 
 
 class LinkReader:
@@ -87,6 +89,7 @@ class LinkReader:
         limits: Limits,
         demux: Demux,
         *,
+        tell: Callable[[str, bytes], None],
         log: FilteringBoundLogger,
     ) -> None:
         self.on_arrival: Callable[..., None] | None = None
@@ -96,6 +99,7 @@ class LinkReader:
         self._link = link
         self._limits = limits
         self._demux = demux
+        self._tell = tell
         self._log = log
         self._main = Tap(wire, link.main, limits.messages, deliver=self._on_main, lost=self._on_main_lost)
         self._parked = ParkedPasses(wire, link.parked, deliver=self._on_parked, lost=self._on_parked_lost)
@@ -167,7 +171,7 @@ class LinkReader:
         grants = self._demux.grants()
         if grants:
             for to, body in pack_grants(self._link.main.name, grants).items():
-                self._publisher.submit(self._link.grants_lane, [body], to=to)
+                self._tell(to, body)
 
     def _tap(self, frame: Frame) -> Tap:
         return self._main if frame.source == MAIN else self._parked.tap
@@ -222,9 +226,9 @@ class LinkReader:
         """Keep an undecodable message in the edge's dead-letter mailbox, and only then let go of it (TR-6)."""
         self._demux.counters.dead += 1
         reason = bounded("; ".join(faults), 500)
-        headers = {DEAD_REASON: reason, DEAD_MAILBOX: self._link.edge}
         emit(self._log, "transport.dead_letter", edge=self._link.edge, mailbox=self._link.edge, cause=reason)
-        self._publisher.submit(self._link.dead_lane, [frame.body], headers=headers, then=then)
+        letter = Message(frame.body, {DEAD_REASON: reason, DEAD_MAILBOX: self._link.edge})
+        self._publisher.submit(self._link.dead_lane, [pack_letter(letter, time.time())], then=then)
 
     def _tick(self) -> None:
         if self._closed:

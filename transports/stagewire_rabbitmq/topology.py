@@ -51,18 +51,18 @@ def parked_queue(options: RabbitMQOptions, link: ChunkLink) -> Queue:
 
 
 def mailbox_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
-    """Return the queue of a mailbox."""
+    """Return the queue of a mailbox; one for dead letters loses its oldest when it is full (TR-6)."""
     bounds = {
         "x-max-length": options.mailbox_messages,
         "x-max-length-bytes": int(options.queue_bytes),
-        "x-overflow": "reject-publish",
+        "x-overflow": "drop-head" if mailbox.endswith(DEAD_SUFFIX) else "reject-publish",
     }
     return Queue(f"{options.prefix}.mailbox.{mailbox}", {**_common(options), **bounds})
 
 
-def dead_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
-    """Return the queue of what a mailbox, or an edge, could not get handled (TR-6)."""
-    return Queue(f"{options.prefix}.mailbox.{mailbox}{DEAD_SUFFIX}", _common(options))
+def dead_queue(options: RabbitMQOptions, name: str) -> Queue:
+    """Return the queue of what a mailbox, or an edge, could not get handled: a mailbox as any other (TR-6)."""
+    return mailbox_queue(options, name + DEAD_SUFFIX)
 
 
 def grant_queue(options: RabbitMQOptions, client: str) -> Queue:

@@ -10,6 +10,7 @@ from stagewire import BatchTransport, ChunkLink, ChunkTransport, Clock, Closed, 
 from stagewire_rabbitmq.batches import RabbitMQBatches
 from stagewire_rabbitmq.chunks import wait_until_flushed
 from stagewire_rabbitmq.connection import connection_parameters
+from stagewire_rabbitmq.feedback import Feedback
 from stagewire_rabbitmq.links import Links
 from stagewire_rabbitmq.options import RabbitMQOptions
 from stagewire_rabbitmq.publisher import Publisher
@@ -38,8 +39,10 @@ class RabbitMQTransport:
         self._publishing = Wire("publish", parameters, clock, log)
         self._consuming = Wire("consume", parameters, clock, log)
         self._publisher = Publisher(self._publishing)
-        self._batches = RabbitMQBatches(options, self._publishing, self._consuming, self._publisher, log)
-        self._links = Links(options, (self._publishing, self._consuming), self._publisher, clock, log)
+        self._feedback = Feedback(options, self._consuming, self._publisher, log)
+        wires = (self._publishing, self._consuming)
+        self._batches = RabbitMQBatches(options, wires, self._publisher, self._feedback, log=log)
+        self._links = Links(options, wires, self._publisher, self._feedback, clock=clock, log=log)
         self._closed = False
 
     async def open(self) -> None:
@@ -71,6 +74,7 @@ class RabbitMQTransport:
         self._closed = True
         await self._batches.close()
         self._links.close()
+        self._feedback.close()
         await asyncio.to_thread(self._disconnect)
 
     def stats(self) -> Mapping[str, Mapping[str, float]]:
@@ -81,7 +85,10 @@ class RabbitMQTransport:
             "blocked_seconds": sum(wire.blocked_seconds for wire in wires),
         }
         counted = {**self._links.stats(), **self._batches.stats()}
-        return {name: {**counters, **shared} for name, counters in counted.items()}
+        return {
+            name: {**counters, **{each: counters[each] + value for each, value in shared.items()}}
+            for name, counters in counted.items()
+        }
 
     def _disconnect(self) -> None:
         left = wait_until_flushed(self._publisher, self._options.close_timeout)
