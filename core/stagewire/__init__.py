@@ -31,6 +31,7 @@ from stagewire.spec.hooks import hookimpl
 from stagewire.spec.kv import MAX_VALUE, Buffer, Holder, KVBackend
 from stagewire.spec.lease import Lease, LeaseBackend
 from stagewire.spec.pipeline import Failure, InputStream, Job, OutputFile, Pipeline, Progress, RunReport
+from stagewire.spec.probe import HasTraffic, Probing, Traffic, traffic_of
 from stagewire.spec.provider import BuildContext, Clock, Extra, Factory, Options, Provider
 from stagewire.spec.stage import Consumer, Producer, Requester, Stage, StageContext, StageRequest, To
 from stagewire.spec.transport import (
@@ -96,6 +97,7 @@ __all__ = [
     "Extra",
     "Factory",
     "Failure",
+    "HasTraffic",
     "Holder",
     "InputStream",
     "Job",
@@ -114,6 +116,7 @@ __all__ = [
     "Permanent",
     "Pipeline",
     "PluginError",
+    "Probing",
     "Problem",
     "Producer",
     "Progress",
@@ -131,6 +134,7 @@ __all__ = [
     "StagewireError",
     "StillHeld",
     "To",
+    "Traffic",
     "Transport",
     "TransportBlock",
     "TransportError",
@@ -145,4 +149,5 @@ __all__ = [
     "hookimpl",
     "make_logger",
     "stage_provider",
+    "traffic_of",
 ]

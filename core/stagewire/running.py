@@ -13,7 +13,9 @@ from stagewire.assembly import Assembly, Backend
 from stagewire.errors import StagewireError, StillHeld, describe
 from stagewire.events import emit
 from stagewire.lifecycle import Closer, Module, StopSignal, TaskRegistry, shutdown_phases
+from stagewire.probing import probe
 from stagewire.spec.pipeline import Failure, Job, RunReport
+from stagewire.spec.probe import traffic_of
 
 GRACE = 5.0
 """Seconds that everything has to end once it was cancelled, before it is left to its fate."""
@@ -103,14 +105,19 @@ class Running:
         return await self._assembly.product.run(job)
 
     async def _open(self) -> None:
+        traffic = traffic_of(self._assembly.product)
         for name, backend in self._assembly.backends.items():
-            self._opened.add(name)  # before it opens: half of an open is to be closed too
             try:
+                await probe(name, backend, traffic)
+                self._opened.add(name)  # before it opens: half of an open is to be closed too
                 await backend.open()
-            except StagewireError:
+            except StagewireError as error:
+                error.while_opening = True
                 raise
             except Exception as error:
-                raise StagewireError(f"{name} could not be opened: {describe(error)}") from error
+                fault = StagewireError(f"{name} could not be opened: {describe(error)}")
+                fault.while_opening = True
+                raise fault from error
 
     async def _close(self) -> StillHeld | None:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stagewire import DEAD_SUFFIX, ChunkLink
+from stagewire import DEAD_SUFFIX, ChunkLink, Traffic
 from stagewire_rabbitmq.options import RabbitMQOptions
 
 PARKED_SUFFIX = ".parked"
@@ -28,6 +28,19 @@ def _common(options: RabbitMQOptions) -> dict[str, Any]:
     if options.queue_type == "quorum":
         arguments["x-queue-type"] = "quorum"
     return arguments
+
+
+def all_queues(options: RabbitMQOptions, traffic: Traffic) -> list[Queue]:
+    """Return every lasting queue that a pipeline with this traffic declares; those of one process are not among them.
+
+    See `grant_queue` and `reply_queue` for those.
+    """
+    queues = [
+        *(make(options, link) for link in traffic.links for make in (chunk_queue, parked_queue)),
+        *(mailbox_queue(options, mailbox) for mailbox in traffic.mailboxes),
+        *(dead_queue(options, name) for name in [*(link.edge for link in traffic.links), *traffic.mailboxes]),
+    ]
+    return list({queue.name: queue for queue in queues}.values())
 
 
 def chunk_queue(options: RabbitMQOptions, link: ChunkLink) -> Queue:

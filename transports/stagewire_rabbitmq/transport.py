@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from stagewire import BatchTransport, ChunkLink, ChunkTransport, Clock, Closed, emit
+from stagewire import BatchTransport, ChunkLink, ChunkTransport, Clock, Closed, Traffic, emit
 from stagewire_rabbitmq.batches import RabbitMQBatches
+from stagewire_rabbitmq.broker import try_out
 from stagewire_rabbitmq.chunks import wait_until_flushed
 from stagewire_rabbitmq.connection import connection_parameters
 from stagewire_rabbitmq.feedback import Feedback
 from stagewire_rabbitmq.links import Links
 from stagewire_rabbitmq.options import RabbitMQOptions
 from stagewire_rabbitmq.publisher import Publisher
+from stagewire_rabbitmq.topology import all_queues
 from stagewire_rabbitmq.wire import Wire
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ class RabbitMQTransport:
             if fault is not None:
                 await self.close()
                 raise fault
+
+    async def probe(self, traffic: Traffic) -> str:
+        """Visit the broker beside this transport and find what would fail later; see `stagewire.Probing`."""
+        return await asyncio.to_thread(try_out, self._options, all_queues(self._options, traffic), self._log)
 
     def chunks(self, link: ChunkLink) -> ChunkTransport:
         """Return the face of a link; equal links, whatever their role, are one. Declares the link's queues."""
