@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 NOT_FOUND = 404
+PARTING = 1.0
+"""Seconds that the broker has to answer the end of a visit; with an alarm it does not."""
 
 Answered = Callable[[Any], None]
 Work = Callable[[Channel, Answered], None]
@@ -151,7 +153,7 @@ def visit(options: RabbitMQOptions, log: FilteringBoundLogger) -> Iterator[Visit
             raise fault
         yield Visit(wire, options)
     finally:
-        wire.close(options.close_timeout)
+        wire.close(PARTING)
 
 
 def try_out(options: RabbitMQOptions, queues: Sequence[Queue], log: FilteringBoundLogger) -> str:

@@ -132,6 +132,7 @@ class Publisher:
         channel.confirm_delivery(self._on_confirm)
         channel.add_on_return_callback(self._on_return)
         self._declare_next()
+        self._drain()
 
     def down(self, fault: TransportError) -> None:
         self._channel = None
