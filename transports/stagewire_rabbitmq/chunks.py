@@ -123,6 +123,11 @@ class RabbitMQChunks:
             raise reader.refused
         return reader.get_many(key, limit)
 
+    @property
+    def unread(self) -> tuple[int, int]:
+        """How many messages were delivered here and are not acknowledged, and their bytes."""
+        return (0, 0) if self.reader is None else self.reader.unread
+
     def set_wakeup(self, callback: Callable[..., None]) -> None:
         """Call back, from the wire's thread, when chunks were delivered: with the ids of their requests."""
         if self.reader is not None:

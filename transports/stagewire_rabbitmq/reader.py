@@ -114,6 +114,11 @@ class LinkReader:
         """Why the broker refuses this link's queue, if it does."""
         return self._main.refused or self._parked.tap.refused
 
+    @property
+    def unread(self) -> tuple[int, int]:
+        """How many messages were delivered and are not acknowledged, and their bytes."""
+        return self._demux.unread
+
     def start(self) -> None:
         """Begin to consume."""
         self._wire.add(self._main)
