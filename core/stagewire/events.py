@@ -92,7 +92,6 @@ TRANSPORT = (
     event("transport.restored", "info", "connection seconds", "A connection to the broker was made anew (TR-7)."),
     event("transport.blocked", "warning", "connection", "The broker stopped publishers: memory or disk alarm (TR-5)."),
     event("transport.unblocked", "info", "connection seconds", "The broker takes messages again (TR-5)."),
-    event("transport.refused", "error", "queue cause", "The broker refuses a queue; what needs it fails."),
     event("transport.wakeup_failed", "error", "cause", "A reader's wake-up callback raised; the put is not affected."),
 )
 

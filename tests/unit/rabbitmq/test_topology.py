@@ -73,6 +73,11 @@ def test_tr5_queues_are_bounded_and_refuse_and_dead_letters_lose_their_oldest() 
         (amqp.ConnectionClosedByBroker(530, "NOT_ALLOWED"), Permanent, "530 NOT_ALLOWED; the virtual host"),
         (amqp.ConnectionClosedByBroker(320, "CONNECTION_FORCED"), Retryable, "320 CONNECTION_FORCED"),
         (amqp.ChannelClosedByBroker(406, "PRECONDITION_FAILED - x"), Permanent, "it exists with other arguments"),
+        (
+            amqp.ChannelClosedByBroker(406, "PRECONDITION_FAILED - delivery ack on channel 1 timed out"),
+            Retryable,
+            "406",
+        ),
         (amqp.ChannelClosedByBroker(403, "ACCESS_REFUSED"), Permanent, "check the user's permissions"),
         (ssl.SSLError("WRONG_VERSION_NUMBER"), Permanent, "amqps:// needs the TLS port"),
         (socket.gaierror(-2, "unknown"), Permanent, "the host name is not known"),
