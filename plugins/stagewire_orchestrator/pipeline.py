@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from stagewire import BuildContext, Failure, Job, OutputFile, RunReport
+from stagewire import BuildContext, Failure, Job, OutputFile, RunReport, Traffic
 from stagewire.lifecycle import StopSignal
 from stagewire_orchestrator.assembly import build
 from stagewire_orchestrator.config import OrchestratorOptions
@@ -14,6 +14,7 @@ from stagewire_orchestrator.mermaid import flowchart
 from stagewire_orchestrator.outputs import OrchOutput, Terminal
 from stagewire_orchestrator.run_watch import RunWatch
 from stagewire_orchestrator.sinks import OutputFailed, Sinks
+from stagewire_orchestrator.traffic import traffic_of_edges
 from stagewire_orchestrator.wav import LIMIT
 
 REQUEST = "run"
@@ -41,6 +42,10 @@ class OrchestratorPipeline:
     def graph(self) -> str:
         """Return the pipeline as a Mermaid flowchart."""
         return flowchart(self._options)
+
+    def traffic(self) -> Traffic:
+        """Return the links of its chunk edges."""
+        return traffic_of_edges(self._options)
 
     async def run(self, job: Job) -> RunReport:
         """Run the job: one request, from the input to the files. What failed is in the report, not raised."""
