@@ -88,27 +88,6 @@ def test_rabbitmq_trap_prefetch_deadlock_when_gets_come_out_of_order(amqp_url: s
     asyncio.run(main())
 
 
-def test_tr7_a_broker_killed_twice_under_load_loses_and_doubles_nothing(mortal_rabbitmq: PrivateRabbitMQ) -> None:
-    node = mortal_rabbitmq
-
-    def kill(number: int) -> None:
-        if number in (60, 140):
-            time.sleep(1.6)  # a queue killed within about a second of its declaration may come back empty
-            node.kill()
-            node.start()
-
-    async def main() -> None:
-        async with opened(node.url) as sender, opened(node.url) as receiver:
-            send, receive = sender.chunks(link("send")), receiver.chunks(link("receive"))
-            putting = threading.Thread(target=put_all, args=(send, "r", 200))
-            putting.start()
-            await asyncio.to_thread(take_all, receive, "r", 200, kill)
-            await asyncio.to_thread(putting.join)
-            assert sender.stats()["up->down"]["reconnects"] >= 2
-
-    asyncio.run(main())
-
-
 def test_tr7_connections_cut_under_load_lose_and_double_nothing(rabbitmq_node: PrivateRabbitMQ | None) -> None:
     if rabbitmq_node is None:
         pytest.skip("the proxy stands in front of a private broker")
