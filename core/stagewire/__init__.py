@@ -42,6 +42,7 @@ from stagewire.spec.pipeline import (
     Progress,
     RunReport,
 )
+from stagewire.spec.probe import HasTraffic, Probing, Traffic, traffic_of
 from stagewire.spec.provider import BuildContext, Clock, Extra, Factory, Options, Provider
 from stagewire.spec.stage import Consumer, Producer, Requester, Stage, StageContext, StageRequest, To
 from stagewire.spec.transport import (
@@ -109,6 +110,7 @@ __all__ = [
     "Extra",
     "Factory",
     "Failure",
+    "HasTraffic",
     "Holder",
     "InputStream",
     "Job",
@@ -129,6 +131,7 @@ __all__ = [
     "Permanent",
     "Pipeline",
     "PluginError",
+    "Probing",
     "Problem",
     "Producer",
     "Progress",
@@ -146,6 +149,7 @@ __all__ = [
     "StagewireError",
     "StillHeld",
     "To",
+    "Traffic",
     "Transport",
     "TransportBlock",
     "TransportError",
@@ -162,4 +166,5 @@ __all__ = [
     "make_logger",
     "register_metrics",
     "stage_provider",
+    "traffic_of",
 ]

@@ -11,8 +11,10 @@ from typing import Any
 
 from stagewire.assembly import Assembly, Services
 from stagewire.config import Config, load_config
+from stagewire.errors import StagewireError
 from stagewire.events import emit
 from stagewire.lifecycle import ForcedStop, StopSignal, stop_on_signals
+from stagewire.probing import probe_all
 from stagewire.registry import Catalog, PluginState
 from stagewire.running import Running
 from stagewire.spec.pipeline import Job, Pipeline, RunReport
@@ -62,6 +64,16 @@ class App:
             PluginError: A factory failed.
         """
         return self._assemble(config).product
+
+    async def probe(self, config: Config) -> Mapping[str, str | StagewireError]:
+        """Build the pipeline and try out its transport, KV and lease backend, without opening anything for good.
+
+        Returns, for each by what a person calls it, one line about what answered, or why it cannot be used.
+
+        Raises:
+            PluginError: A factory failed.
+        """
+        return await probe_all(self._assemble(config))
 
     async def run(
         self,

@@ -35,7 +35,13 @@ def describe(error: BaseException, limit: int = MAX_MESSAGE) -> str:
 
 
 class StagewireError(Exception):
-    """Base of all errors of this package. ``str(error)`` has at most ``MAX_MESSAGE`` characters."""
+    """Base of all errors of this package. ``str(error)`` has at most ``MAX_MESSAGE`` characters.
+
+    Attributes:
+        while_opening: Whether a backend could not be opened: the configuration or its server is wrong, not the work.
+    """
+
+    while_opening = False
 
     def __str__(self) -> str:
         return bounded(super().__str__())

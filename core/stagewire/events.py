@@ -99,6 +99,11 @@ TRANSPORT = (
         "puts gets bytes outstanding redeliveries duplicates wait_seconds reconnects blocked_seconds",
         "What went over an edge or mailbox in the run that has ended (TR-12).",
     ),
+    event("transport.undecodable", "warning", "queue cause", "A message of another program or version was set aside."),
+    event("transport.lost", "warning", "connection cause", "A connection to the broker was lost; it is made anew."),
+    event("transport.restored", "info", "connection seconds", "A connection to the broker was made anew (TR-7)."),
+    event("transport.blocked", "warning", "connection", "The broker stopped publishers: memory or disk alarm (TR-5)."),
+    event("transport.unblocked", "info", "connection seconds", "The broker takes messages again (TR-5)."),
     event("transport.wakeup_failed", "error", "cause", "A reader's wake-up callback raised; the put is not affected."),
 )
 

@@ -14,7 +14,9 @@ from stagewire.errors import ConfigError, StagewireError, StillHeld, describe
 from stagewire.events import emit
 from stagewire.lifecycle import Closer, Module, StopSignal, TaskRegistry, shutdown_phases
 from stagewire.metrics.served import metrics_served
+from stagewire.probing import probe
 from stagewire.spec.pipeline import Failure, Job, RunReport, Telling
+from stagewire.spec.probe import traffic_of
 from stagewire.spec.transport import TRANSPORT_STATS
 
 GRACE = 5.0
@@ -125,14 +127,19 @@ class Running:
             raise self._assembly.config.document.placed(error) from error
 
     async def _open(self) -> None:
+        traffic = traffic_of(self._assembly.product)
         for name, backend in self._assembly.backends.items():
-            self._opened.add(name)  # before it opens: half of an open is to be closed too
             try:
+                await probe(name, backend, traffic)
+                self._opened.add(name)  # before it opens: half of an open is to be closed too
                 await backend.open()
-            except StagewireError:
+            except StagewireError as error:
+                error.while_opening = True
                 raise
             except Exception as error:
-                raise StagewireError(f"{name} could not be opened: {describe(error)}") from error
+                fault = StagewireError(f"{name} could not be opened: {describe(error)}")
+                fault.while_opening = True
+                raise fault from error
 
     async def _close(self) -> StillHeld | None:
         try:

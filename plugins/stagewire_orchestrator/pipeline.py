@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from stagewire import BuildContext, Failure, Job, Metric, OutputFile, RunReport
+from stagewire import BuildContext, Failure, Job, Metric, OutputFile, RunReport, Traffic
 from stagewire.lifecycle import StopSignal
 from stagewire_orchestrator.assembly import build
 from stagewire_orchestrator.config import OrchestratorOptions
@@ -15,6 +15,7 @@ from stagewire_orchestrator.mermaid import flowchart
 from stagewire_orchestrator.outputs import OrchOutput, Terminal
 from stagewire_orchestrator.run_watch import RunWatch
 from stagewire_orchestrator.sinks import OutputFailed, Sinks
+from stagewire_orchestrator.traffic import traffic_of_edges
 from stagewire_orchestrator.watch import at_work
 from stagewire_orchestrator.wav import LIMIT
 
@@ -48,6 +49,10 @@ class OrchestratorPipeline:
     def metrics(self) -> Iterator[Metric]:
         """Return the orchestrator's counters and live sizes (OR-18)."""
         return self._orchestrator.metrics()
+
+    def traffic(self) -> Traffic:
+        """Return the links of its chunk edges."""
+        return traffic_of_edges(self._options)
 
     async def run(self, job: Job) -> RunReport:
         """Run the job: one request, from the input to the files. What failed is in the report, not raised.

@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease, LeaseLost, ViewHolder
+from stagewire import MAX_VALUE, Buffer, Closed, Holder, KVError, Lease, LeaseLost, Traffic, ViewHolder
 from stagewire_redis.options import RedisKVOptions
 from stagewire_redis.scripts import DELETE, DISCARD, PUT
-from stagewire_redis.server import Command, Server, milliseconds
+from stagewire_redis.server import Command, Server, milliseconds, probe_server
 
 UNCOMMITTED = 120.0
 """Parts of a value that never became visible vanish after so many seconds, or after the TTL of its lease."""
@@ -41,6 +41,10 @@ class RedisKV:
     async def open(self) -> None:
         """Connect. Raises `KVError`."""
         await self._server.open()
+
+    async def probe(self, traffic: Traffic) -> str:  # noqa: ARG002 — what goes over the transport does not matter here
+        """Connect with a connection of its own and write: one that is full or read-only is found. Raises `KVError`."""
+        return await probe_server(self._options)
 
     async def put(self, key: str, value: Buffer, lease: Lease | None = None) -> None:
         """Store a value; see `KVBackend.put`. Cancelled, it may be stored, and then under its lease."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import secrets
 
-from stagewire import Clock, Lease, LeaseLost
+from stagewire import Clock, Lease, LeaseLost, Traffic
 from stagewire_redis.options import RedisLeaseOptions
 from stagewire_redis.scripts import ATTACH, BATCH, GRANT, KEEPALIVE, REVOKE
-from stagewire_redis.server import Server, milliseconds
+from stagewire_redis.server import Server, milliseconds, probe_server
 
 
 class RedisLease:
@@ -19,12 +19,17 @@ class RedisLease:
     """
 
     def __init__(self, options: RedisLeaseOptions, clock: Clock) -> None:
+        self._options = options
         self._server = Server(options)
         self._clock = clock
 
     async def open(self) -> None:
         """Connect. Raises `KVError`."""
         await self._server.open()
+
+    async def probe(self, traffic: Traffic) -> str:  # noqa: ARG002 — what goes over the transport does not matter here
+        """Connect with a connection of its own and write: one that is full or read-only is found. Raises `KVError`."""
+        return await probe_server(self._options)
 
     async def grant(self, ttl: float) -> Lease:
         """Grant a new lease; its generation is greater than that of every lease before it."""

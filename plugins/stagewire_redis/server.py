@@ -48,6 +48,11 @@ class Server:
         self._slots = asyncio.Semaphore(options.connections)
         self._closer: asyncio.Task[None] | None = None
 
+    @property
+    def place(self) -> str:
+        """The server, named without its password."""
+        return self._place
+
     async def open(self) -> None:
         """Connect and refuse what cannot work. Raises `KVError` with the cause and the remedy. Idempotent."""
         if self._closer is not None:
@@ -174,6 +179,16 @@ class Server:
         if self._client is None or self._closer is not None:
             raise Closed("the backend is not open (or was closed)")
         return self._client
+
+
+async def probe_server(options: RedisOptions) -> str:
+    """Connect and write once; returns what answered. Raises `KVError`."""
+    server = Server(options)
+    try:
+        await server.open()
+        return f"{server.place} answers and takes writes"
+    finally:
+        await server.close()
 
 
 async def _send(client: Any, *commands: Command, atomic: bool = False) -> list[Any]:

@@ -1,37 +1,41 @@
-"""RabbitMQ keeps the promises of every transport, on classic queues."""
+"""RabbitMQ keeps the promises of every transport, on classic and on quorum queues."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+import urllib.parse
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import ClassVar
 
 import pytest
 
 from stagewire.testing import StubContext
-from stagewire.testing.suites import Ends, TransportSuite
+from stagewire.testing.services import FaultProxy
+from stagewire.testing.suites import Ends, ReconnectSuite, TransportSuite
 from stagewire_rabbitmq import RabbitMQOptions, make_transport
 
 pytestmark = pytest.mark.integration
 
 
-class OnRabbitMQ(TransportSuite):
+class OnRabbitMQ(TransportSuite, ReconnectSuite):
+    """The broker is reached through a proxy, which cuts both ends' connections."""
+
     patience: ClassVar[float] = 20.0
     moment: ClassVar[float] = 0.3
     queue_type: ClassVar[str]
     url: str
-
-    # What nobody reads is bounded by its edge's queue and by the consumer's prefetch, not request by request: there is
-    # no way back to the sender. The bounds that there are have their tests in tests/integration/rabbitmq.
-    test_tr4_a_full_request_touches_no_other = None  # type: ignore[assignment]
-    test_tr5_a_request_that_nobody_reads_is_bounded = None  # type: ignore[assignment]
-    test_tr9_chunks_put_together_have_one_result_each = None  # type: ignore[assignment]
-    test_tr5_a_put_that_finds_no_room_in_time_has_put_nothing = None  # type: ignore[assignment]
+    proxy: FaultProxy
 
     @pytest.fixture(autouse=True)
-    def _broker(self, amqp_url: str) -> None:
-        self.url = amqp_url
+    def _broker(self, amqp_url: str) -> Iterator[None]:
+        place = urllib.parse.urlsplit(amqp_url)
+        with FaultProxy(place.port or 5672, place.hostname or "127.0.0.1") as self.proxy:
+            self.url = f"amqp://{place.username}:{place.password}@127.0.0.1:{self.proxy.port}{place.path}"
+            yield
+
+    async def interrupt(self, ends: Ends) -> None:
+        self.proxy.cut()
 
     def transports(self) -> AbstractAsyncContextManager[Ends]:
         return self._open()
@@ -43,6 +47,7 @@ class OnRabbitMQ(TransportSuite):
             {
                 "url": self.url,
                 "queue_type": self.queue_type,
+                "request_chunks": self.limits.request_chunks,
                 "mailbox_messages": self.limits.mailbox_messages,
                 "deliveries": self.limits.redeliveries,
                 "expires": self.limits.expires,
@@ -61,3 +66,7 @@ class OnRabbitMQ(TransportSuite):
 
 class TestClassicQueues(OnRabbitMQ):
     queue_type: ClassVar[str] = "classic"
+
+
+class TestQuorumQueues(OnRabbitMQ):
+    queue_type: ClassVar[str] = "quorum"

@@ -11,69 +11,62 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stagewire import (
-    DEAD_DELIVERIES,
-    DEAD_MAILBOX,
-    DEAD_REASON,
-    DEAD_SUFFIX,
-    Closed,
-    CodecError,
-    Delivery,
-    Message,
-    Permanent,
-    Retryable,
-    bounded,
-)
+from stagewire import DEAD_SUFFIX, Closed, Delivery, Message, Permanent, Retryable, TransportFull
+from stagewire_rabbitmq.boxes import Boxes
 from stagewire_rabbitmq.counters import Counters
 from stagewire_rabbitmq.delivery import Take
-from stagewire_rabbitmq.inlet import Inlet
-from stagewire_rabbitmq.lanes import Lane
-from stagewire_rabbitmq.letters import open_batch, pack_batch
-from stagewire_rabbitmq.mailbox import Letter, Mailbox, MailFrame
+from stagewire_rabbitmq.feedback import Feedback
+from stagewire_rabbitmq.grants import Told
+from stagewire_rabbitmq.handled import Handled
+from stagewire_rabbitmq.inlet import post
+from stagewire_rabbitmq.lanes import Lane, single
+from stagewire_rabbitmq.letters import pack_batch, pack_letter
+from stagewire_rabbitmq.mailbox import Letter
 from stagewire_rabbitmq.options import RabbitMQOptions
 from stagewire_rabbitmq.posting import Posting
 from stagewire_rabbitmq.publisher import Publisher
 from stagewire_rabbitmq.replies import Replies
-from stagewire_rabbitmq.tap import Delivered
-from stagewire_rabbitmq.topology import Queue, mailbox_queue, reply_queue
+from stagewire_rabbitmq.room import Room
+from stagewire_rabbitmq.topology import mailbox_queue, reply_queue
 from stagewire_rabbitmq.wire import Wire
 
-PREFETCH = 32
-IDLE = 1.0
-"""Seconds without a taker after which a mailbox is no longer consumed; what waits in it goes back to its queue."""
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
-REASON_LENGTH = 500
+QUIET = 5.0
+"""Seconds without news after which a sender that waits for room looks whether the queue is empty."""
 
-
-@dataclass(slots=True)
-class _Open:
-    """A mailbox that is being taken from."""
-
-    box: Mailbox
-    inlet: Inlet
-    idle: asyncio.TimerHandle | None = None
+PURGE = 1_000_000
+SHARE = 4
 
 
 class RabbitMQBatches:
     """A `BatchTransport`. Every method belongs to the event loop on which the transport was opened."""
 
-    def __init__(self, options: RabbitMQOptions, publishing: Wire, consuming: Wire, publisher: Publisher) -> None:
+    def __init__(
+        self,
+        options: RabbitMQOptions,
+        wires: tuple[Wire, Wire],
+        publisher: Publisher,
+        feedback: Feedback,
+        *,
+        log: FilteringBoundLogger,
+    ) -> None:
+        publishing, self._consuming = wires
         self._options = options
-        self._consuming = consuming
         self._publisher = publisher
+        self._feedback = feedback
         self._posting = Posting(publishing, publisher)
         self._counters: dict[str, Counters] = {}
-        self._lanes: dict[str, Lane] = {}
-        self._open: dict[str, _Open] = {}
+        self._outlets: dict[str, tuple[Lane, Room]] = {}
+        handled = Handled(max(1, options.mailbox_messages // SHARE), feedback.tell)
+        self._boxes = Boxes(options, self._consuming, self._counter, handled=handled, put_dead=self._put_dead, log=log)
         self._replies: Replies | None = None
-        self._reply_lane = Lane(None, _single, 1, 0, Counters())
+        self._reply_lane = Lane(None, single, 1, 0, Counters())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
-        self._burying: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
         """Belong to the running event loop from now on."""
@@ -83,12 +76,8 @@ class RabbitMQBatches:
     async def put_batch(self, mailbox: str, messages: Sequence[Message], *, timeout: float | None = None) -> None:
         """Put all messages or none; see `BatchTransport.put_batch`. Cancelled, it may have put them."""
         self._check()
-        if not messages:
-            return
-        body = pack_batch(messages, time.time())
-        lane = self._lane(mailbox)
-        await self._posting.put(lane, body, self._options.put_timeout if timeout is None else timeout)
-        lane.counters.puts += len(messages) - 1  # the publisher counted one parcel
+        if messages:
+            await self._put(mailbox, messages, self._options.put_timeout if timeout is None else timeout)
 
     def get_batch(
         self, mailbox: str, *, limit: int = 1, timeout: float | None = None
@@ -103,12 +92,11 @@ class RabbitMQBatches:
         self._check()
         replies = self._reply_box()
         correlation, answer = replies.expect()
-        lane = self._lane(mailbox)
         headers = {"reply-to": replies.queue.name, "correlation-id": correlation}
         try:
             async with asyncio.timeout(timeout):
                 await replies.ready.wait()
-                await self._posting.put(lane, pack_batch([message], time.time()), timeout, headers=headers)
+                await self._put(mailbox, [message], timeout, headers=headers)
                 return await answer
         except TimeoutError:
             raise Retryable(
@@ -120,49 +108,26 @@ class RabbitMQBatches:
     async def purge(self, mailbox: str) -> int:
         """Drop what waits in the mailbox's queue and here; returns how many messages that were."""
         self._check()
-        opened = self._opened(mailbox)
+        box = self._boxes.box(mailbox)
         count = 0
-        async with self.get_batch(mailbox, limit=1_000_000, timeout=0.2) as batch:
-            count += len(batch)
-        while opened.box.waiting or await opened.inlet.backlog():
-            async with self.get_batch(mailbox, limit=1_000_000, timeout=0.2) as batch:
+        while True:
+            async with self.get_batch(mailbox, limit=PURGE, timeout=0.2) as batch:
                 count += len(batch)
-        return count
+            if not box.mailbox.waiting and not await box.inlet.backlog():
+                return count
 
     async def take(self, name: str, limit: int, timeout: float | None) -> list[Letter]:
         """Wait for letters of a mailbox, in hand until settled or given back."""
         self._check()
-        opened = self._opened(name)
-        if opened.idle is not None:
-            opened.idle.cancel()
-            opened.idle = None
-        opened.inlet.resume()
-        if opened.inlet.tap.refused is not None:
-            raise opened.inlet.tap.refused
-        try:
-            letters = await opened.box.take(limit, timeout)
-        finally:
-            self._watch_idle(name, opened)
-        counters = opened.box.counters
-        counters.gets += len(letters)
-        counters.wait_seconds += sum(max(0.0, time.time() - letter.sent_at) for letter in letters)
-        return letters
+        return await self._boxes.take(name, limit, timeout)
 
     def settle(self, name: str, letters: Sequence[Letter]) -> None:
         """Acknowledge what was handled."""
-        self._open[name].box.settle(letters)
+        self._boxes.settle(name, letters)
 
     def give_back(self, name: str, letters: Sequence[Letter], reason: str) -> None:
-        """Return what was not handled; what failed too often becomes a dead letter (TR-6)."""
-        alive: list[Letter] = []
-        for letter in letters:
-            letter.failures += 1
-            spent = letter.failures > self._options.deliveries and not name.endswith(DEAD_SUFFIX)
-            if spent and not self._closed:
-                self._spawn(self._bury(name, letter, reason))
-            else:
-                alive.append(letter)
-        self._open[name].box.give_back(alive)
+        """Return what was not handled."""
+        self._boxes.give_back(name, letters, reason)
 
     async def reply(self, queue: str, correlation: str, message: Message) -> None:
         """Send an answer; when its queue is gone, so is who asked."""
@@ -177,19 +142,57 @@ class RabbitMQBatches:
     async def close(self) -> None:
         """Wake all who wait, end burials, stop consuming. Idempotent."""
         self._closed = True
-        for opened in self._open.values():
-            if opened.idle is not None:
-                opened.idle.cancel()
-            opened.box.fail(Closed("the transport was closed"))
-            opened.inlet.close()
-        if self._burying:
-            await asyncio.wait(self._burying, timeout=self._options.close_timeout)
+        for _lane, room in self._outlets.values():
+            room.fail(Closed("the transport was closed"))
+        await self._boxes.close(self._options.close_timeout)
         if self._replies is not None:
             self._replies.close()
 
     def stats(self) -> dict[str, dict[str, float]]:
         """Return the counters per mailbox."""
         return {name: counters.snapshot() for name, counters in list(self._counters.items())}
+
+    async def _put(self, mailbox: str, messages: Sequence[Message], timeout: float, **properties: Any) -> None:
+        """Put a batch into the mailbox once there is room for it."""
+        lane, room = self._outlet(mailbox)
+        deadline = self._now() + timeout
+        number = await self._wait_for_room(lane, room, len(messages), deadline)
+        try:
+            body = pack_batch(messages, time.time(), number)
+            left = deadline - self._now()
+            await self._posting.put(lane, body, left, reply_to=self._feedback.address, **properties)
+        except (TransportFull, Permanent):
+            room.free([number])
+            raise
+        self._count(lane, len(messages), len(body))
+
+    async def _put_dead(self, mailbox: str, message: Message) -> None:
+        lane, _room = self._outlet(mailbox)
+        body = pack_letter(message, time.time())
+        await self._posting.put(lane, body, self._options.put_timeout)
+        self._count(lane, 1, len(body))
+
+    async def _wait_for_room(self, lane: Lane, room: Room, count: int, deadline: float) -> int:
+        """Wait for room; when nothing is heard although the queue is empty, what was told must have been lost."""
+        began = self._now()
+        try:
+            while True:
+                freed, left = room.freed, deadline - self._now()
+                try:
+                    return await room.take(count, min(left, QUIET))
+                except TransportFull:
+                    lane.counters.full += 1
+                    if left <= QUIET:
+                        raise
+                if room.freed == freed and await self._posting.depth(lane, QUIET) == 0:
+                    room.write_off()
+        finally:
+            lane.counters.blocked_seconds += self._now() - began
+
+    @staticmethod
+    def _count(lane: Lane, messages: int, size: int) -> None:
+        lane.counters.puts += messages
+        lane.counters.bytes += size
 
     def _check(self) -> None:
         if self._closed:
@@ -200,87 +203,29 @@ class RabbitMQBatches:
             )
             raise Permanent(f"the transport {state}")
 
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
     def _counter(self, name: str) -> Counters:
         return self._counters.setdefault(name, Counters())
 
-    def _lane(self, mailbox: str) -> Lane:
-        lane = self._lanes.get(mailbox)
-        if lane is None:
-            lane = Lane(mailbox_queue(self._options, mailbox), _single, 1, 0, self._counter(mailbox))
-            self._lanes[mailbox] = self._publisher.open_lane(lane)
-        return lane
+    def _outlet(self, mailbox: str) -> tuple[Lane, Room]:
+        outlet = self._outlets.get(mailbox)
+        if outlet is None:
+            queue = mailbox_queue(self._options, mailbox)
+            lane = self._publisher.open_lane(Lane(queue, single, 1, 0, self._counter(mailbox)))
+            room = Room(mailbox, self._options.mailbox_messages)
+            outlet = self._outlets[mailbox] = lane, room
+            if not mailbox.endswith(DEAD_SUFFIX):
+                self._feedback.listen(queue.name, lambda told: self._heard(room, told))
+        return outlet
 
-    def _opened(self, name: str) -> _Open:
-        opened = self._open.get(name)
-        if opened is None:
-            queue = mailbox_queue(self._options, name)
-            inlet = Inlet(
-                self._consuming, queue, PREFETCH, arrive=partial(self._arrive, name), lost=partial(self._lost, name)
-            )
-            opened = self._open[name] = _Open(Mailbox(self._counter(name), inlet.settle), inlet)
-        return opened
+    def _heard(self, room: Room, told: Told) -> None:
+        """On the wire's thread."""
+        if self._loop is not None:
+            post(self._loop, lambda: room.free(told.handled))
 
     def _reply_box(self) -> Replies:
         if self._replies is None:
-            queue: Queue = reply_queue(self._options, secrets.token_hex(8))
-            self._replies = Replies(self._consuming, queue)
+            self._replies = Replies(self._consuming, reply_queue(self._options, secrets.token_hex(8)))
         return self._replies
-
-    def _lost(self, name: str, epoch: int) -> None:
-        self._open[name].box.lose(epoch)
-
-    def _arrive(self, name: str, delivered: Delivered) -> None:
-        opened = self._open[name]
-        headers = delivered.headers
-        frame = MailFrame(delivered.tag, delivered.epoch, 1)
-        try:
-            messages, sent_at = open_batch(delivered.body)
-        except CodecError as error:
-            letter = Letter(Message(delivered.body), frame, 1, time.time())
-            opened.box.counters.outstanding += 1
-            self._spawn(self._bury(name, letter, str(error)))
-            return
-        frame.left = len(messages)
-        failures = int(headers.get("x-delivery-count", delivered.redelivered))
-        opened.box.add(
-            [
-                Letter(message, frame, failures, sent_at, headers.get("reply-to"), headers.get("correlation-id"))
-                for message in messages
-            ]
-        )
-
-    def _watch_idle(self, name: str, opened: _Open) -> None:
-        if opened.idle is None and not opened.box.wanted and not self._closed:
-            assert self._loop is not None
-            opened.idle = self._loop.call_later(IDLE, self._go_idle, name)
-
-    def _go_idle(self, name: str) -> None:
-        opened = self._open[name]
-        opened.idle = None
-        if opened.box.wanted:
-            return
-        opened.inlet.pause()
-        for frame in opened.box.empty():
-            opened.inlet.settle(frame, keep=True)
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._burying.add(task)
-        task.add_done_callback(self._burying.discard)
-
-    async def _bury(self, name: str, letter: Letter, reason: str) -> None:
-        """Put a message into the dead-letter mailbox, and only then let go of it."""
-        headers = {
-            **letter.message.headers,
-            DEAD_REASON: bounded(reason, REASON_LENGTH),
-            DEAD_MAILBOX: name,
-            DEAD_DELIVERIES: str(letter.failures),
-        }
-        await self.put_batch(name + DEAD_SUFFIX, [Message(letter.message.payload, headers)])
-        box = self._open[name].box
-        box.counters.dead += 1
-        box.settle([letter])
-
-
-def _single(contents: Sequence[bytes]) -> bytes:
-    return contents[0]

@@ -19,6 +19,9 @@ _PERMANENT_REPLIES = {
     530: "the virtual host does not exist, or the user may not use it: create it or correct the URL",
 }
 
+_PASSING = ("timed out", "unknown delivery tag")
+"""What a 406 says that a new channel mends: the broker's consumer_timeout passed, or a tag was of another channel."""
+
 
 def where(parameters: pika.connection.Parameters) -> str:
     """Name the broker without its password."""
@@ -56,7 +59,8 @@ def map_fault(error: BaseException, parameters: pika.connection.Parameters) -> T
 def _known(cause: BaseException, place: str) -> TransportError | None:
     """Map one cause; ``None`` for what says nothing by itself."""
     if isinstance(cause, amqp.ConnectionClosedByBroker | amqp.ChannelClosedByBroker):
-        remedy = _PERMANENT_REPLIES.get(cause.reply_code)
+        passing = any(words in str(cause.reply_text) for words in _PASSING)
+        remedy = None if passing else _PERMANENT_REPLIES.get(cause.reply_code)
         text = f"{place}: the broker answered {cause.reply_code} {cause.reply_text}"
         return Permanent(f"{text}; {remedy}") if remedy else Retryable(text)
     for kinds, kind, text in _KNOWN:

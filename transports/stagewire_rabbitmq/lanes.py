@@ -12,6 +12,8 @@ from stagewire import TransportError
 from stagewire_rabbitmq.counters import Counters
 from stagewire_rabbitmq.topology import Queue
 
+YOUNG_REFUSALS = 8
+
 
 class Ticket:
     """What a caller waits on: the results of several parcels, in the order in which they were handed in."""
@@ -48,6 +50,8 @@ class Parcel:
     index: int
     headers: dict[str, Any] | None = None
     to: str | None = None
+    reply_to: str | None = None
+    number: int = 0
 
     @property
     def settled(self) -> bool:
@@ -75,8 +79,21 @@ class Lane:
     in_flight: int = 0
     declared: bool = False
     refused: TransportError | None = None
+    proven: bool = False
+    refusals: int = 0
+
+    @property
+    def may_be_young(self) -> bool:
+        """Whether a refusal may mean that a quorum queue has no leader yet."""
+        quorum = self.queue is not None and self.queue.arguments.get("x-queue-type") == "quorum"
+        return quorum and not self.proven and self.refusals < YOUNG_REFUSALS
 
     @property
     def ready(self) -> bool:
         """Whether there is a queue to publish to."""
         return self.declared or self.queue is None
+
+
+def single(contents: Sequence[bytes]) -> bytes:
+    """Make a body of the one content, for lanes whose ``most`` is 1."""
+    return contents[0]

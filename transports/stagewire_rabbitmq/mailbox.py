@@ -18,11 +18,13 @@ from stagewire_rabbitmq.counters import Counters
 
 @dataclass(slots=True, eq=False)
 class MailFrame:
-    """One delivered AMQP message; good for the channel of its epoch."""
+    """One delivered AMQP message; good for the channel of its epoch. ``number`` is what its sender calls it."""
 
     tag: int
     epoch: int
     left: int
+    reply_to: str | None = None
+    number: int = 0
 
 
 @dataclass(slots=True, eq=False)

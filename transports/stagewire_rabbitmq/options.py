@@ -21,10 +21,13 @@ class RabbitMQOptions(Options):
         client_certificate: Certificate and key of this client (one PEM file), where the broker asks for one.
         prefix: First part of every queue's name; two deployments on one virtual host have two.
         queue_type: ``classic`` for one node, ``quorum`` for a cluster.
+        request_chunks: How many chunks of one request may be unread on one edge; beyond it puts are refused (TR-5).
+        request_bytes: The same in bytes; a larger chunk travels alone.
         prefetch_messages: How many messages may be delivered and not acknowledged, per edge.
         prefetch_bytes: The same in bytes.
         coalesce_chunks: How many waiting chunks of one edge travel in one message (TR-9); 1 turns it off.
         coalesce_bytes: Up to which size together.
+        gap_timeout: After how long a missing chunk, with later ones of its request there, is an error (TR-3).
         put_timeout: How long a put waits for its confirm before it fails.
         close_timeout: How long closing waits for what is still unconfirmed.
         expires: After how long an unread message is dropped (TR-6).
@@ -41,10 +44,13 @@ class RabbitMQOptions(Options):
     client_certificate: str | None = None
     prefix: str = Field("stagewire", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     queue_type: Literal["classic", "quorum"] = "classic"
+    request_chunks: int = Field(256, ge=1)
+    request_bytes: ByteSize = Field(ByteSize(16 * 1024 * 1024), ge=1)
     prefetch_messages: int = Field(2_000, ge=1, le=65_535)
     prefetch_bytes: ByteSize = Field(ByteSize(16 * 1024 * 1024), ge=1)
     coalesce_chunks: int = Field(128, ge=1, le=10_000)
     coalesce_bytes: ByteSize = Field(ByteSize(256 * 1024), ge=1, le=MESSAGE_LIMIT)
+    gap_timeout: float = Field(60, gt=0)
     put_timeout: float = Field(30, gt=0)
     close_timeout: float = Field(10, gt=0)
     expires: float = Field(3_600, gt=0)

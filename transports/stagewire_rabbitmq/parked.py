@@ -27,6 +27,8 @@ class ParkedPasses:
             ready=lambda _tap: self.begin(lambda: None),
             flowing=False,
         )
+        self.settled = False
+        """Whether nothing parked is on its way here: a pass has ended, and none is under way."""
         self._left = 0
         self._running = False
 
@@ -34,7 +36,7 @@ class ParkedPasses:
         """Begin a pass, unless one is under way; ``begun`` is called when it has begun."""
         if self._running:
             return
-        self._running = True
+        self._running, self.settled = True, False
 
         def counted(messages: int) -> None:
             self._left = messages
@@ -42,7 +44,7 @@ class ParkedPasses:
             if messages:
                 self.tap.resume()
             else:
-                self._running = False
+                self._running, self.settled = False, True
 
         if not self.tap.count(counted):
             self._running = False
@@ -52,9 +54,9 @@ class ParkedPasses:
         self._left -= 1
         if self._left <= 0:
             self.tap.pause()
-            self._running = False
+            self._running, self.settled = False, True
 
     def interrupt(self) -> None:
         """Give a pass up: the channel is gone. The next one begins when there is a new one."""
         self.tap.pause()
-        self._running, self._left = False, 0
+        self._running, self.settled, self._left = False, False, 0

@@ -38,6 +38,22 @@ class Posting:
             else:
                 return
 
+    async def depth(self, lane: Lane, timeout: float) -> int | None:
+        """Return how many messages are ready in the lane's queue; ``None`` when the broker does not tell in time."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[int] = loop.create_future()
+
+        def answered(count: int) -> None:
+            if not answer.done():
+                answer.set_result(count)
+
+        self._publisher.count(lane, lambda count: post(loop, lambda: answered(count)))
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer
+        except TimeoutError:
+            return None
+
     async def _once(self, lane: Lane, body: bytes, deadline: float, timeout: float, **properties: Any) -> None:
         loop = asyncio.get_running_loop()
         settled = asyncio.Event()

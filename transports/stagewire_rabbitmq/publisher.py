@@ -8,6 +8,7 @@ consumer drops repeats.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -21,6 +22,9 @@ from pika.channel import Channel
 from stagewire import Permanent, Retryable, TransportError, TransportFull
 from stagewire_rabbitmq.lanes import Lane, Parcel, Ticket
 from stagewire_rabbitmq.wire import Wire
+
+YOUNG_PAUSE = 0.05
+"""Seconds, times the number of refusals, before a young quorum queue is tried again."""
 
 IN_FLIGHT = 8
 """Unconfirmed messages per lane: enough to hide the round trip, few enough that waiting chunks gather (TR-9)."""
@@ -49,6 +53,7 @@ class Publisher:
         self._declaring: Lane | None = None
         self._channel: Channel | None = None
         self._tag = 0
+        self._numbers = itertools.count()
         self._unconfirmed: OrderedDict[int, _Packet] = OrderedDict()
         self._returned_once: set[Parcel] = set()
         wire.add(self)
@@ -67,16 +72,22 @@ class Publisher:
         *,
         headers: dict[str, Any] | None = None,
         to: str | None = None,
+        reply_to: str | None = None,
         then: Callable[[], None] | None = None,
     ) -> Ticket:
-        """Hand parcels over; returns the ticket to wait on. ``then`` is called when all are settled, on any thread."""
+        """Hand parcels over; returns the ticket to wait on. ``then`` is called when all are settled, on any thread.
+
+        Parcels with headers or replies of their own belong on a lane whose ``most`` is 1.
+        """
         ticket = Ticket(len(contents), then)
         if lane.refused is not None:
             for index in range(len(contents)):
                 ticket.settle(index, lane.refused)
             return ticket
-        parcels = [Parcel(content, ticket, index, headers, to) for index, content in enumerate(contents)]
+        parcels = [Parcel(content, ticket, index, headers, to, reply_to) for index, content in enumerate(contents)]
         with self._lock:
+            for parcel in parcels:
+                parcel.number = next(self._numbers)
             lane.waiting.extend(parcels)
             lane.counters.outstanding += len(parcels)
             wake, self._scheduled = not self._scheduled, True
@@ -92,6 +103,23 @@ class Publisher:
             lane.counters.outstanding -= len(lane.waiting) - len(kept)
             lane.waiting = kept
 
+    def count(self, lane: Lane, done: Callable[[int], None]) -> None:
+        """Ask how many messages are ready in a lane's queue; ``done`` may never be called. From any thread."""
+        queue = lane.queue
+        assert queue is not None
+
+        def ask() -> None:
+            channel = self._channel
+            if channel is not None and channel.is_open:
+                channel.queue_declare(
+                    queue.name,
+                    durable=True,
+                    arguments=queue.arguments,
+                    callback=lambda frame: done(frame.method.message_count),
+                )
+
+        self._wire.call(ask)
+
     @property
     def outstanding(self) -> int:
         """How many parcels are not confirmed."""
@@ -104,6 +132,7 @@ class Publisher:
         channel.confirm_delivery(self._on_confirm)
         channel.add_on_return_callback(self._on_return)
         self._declare_next()
+        self._drain()
 
     def down(self, fault: TransportError) -> None:
         self._channel = None
@@ -180,8 +209,10 @@ class Publisher:
         self._tag += 1
         self._unconfirmed[self._tag] = packet
         packet.lane.counters.messages += 1
-        headers = packet.parcels[0].headers
-        properties = pika.BasicProperties(delivery_mode=2, headers=headers, message_id=str(self._tag))
+        first = packet.parcels[0]
+        properties = pika.BasicProperties(
+            delivery_mode=2, headers=first.headers, message_id=str(self._tag), reply_to=first.reply_to
+        )
         body = packet.lane.join([parcel.content for parcel in packet.parcels])
         channel.basic_publish("", packet.target, body, properties, mandatory=True)
 
@@ -197,10 +228,26 @@ class Publisher:
             if packet.returned:
                 self._retry_returned(packet)
             elif isinstance(method, spec.Basic.Ack):
+                packet.lane.proven = True
                 self._settle(packet, None)
+            elif packet.lane.may_be_young:
+                self._retry_young(packet)
             else:
                 self._settle(packet, _full(packet.target))
         self._drain()
+
+    def _retry_young(self, packet: _Packet) -> None:
+        """A quorum queue refuses at first, until it has found its leader: that is not back-pressure."""
+        lane = packet.lane
+        lane.refusals += 1
+        self._put_back(packet)
+        lane.declared = False
+
+        def again() -> None:
+            lane.declared = True
+            self._drain()
+
+        self._wire.later(YOUNG_PAUSE * lane.refusals, again)
 
     def _confirmed(self, tag: int, *, multiple: bool) -> list[_Packet]:
         if not multiple:
@@ -218,20 +265,22 @@ class Publisher:
                 packet, Permanent(f"no queue {packet.target!r} took the message: it does not exist (any more)")
             )
             return
-        with self._lock:
-            packet.lane.waiting.extendleft(reversed(packet.parcels))
-            packet.lane.declared = False
+        self._put_back(packet)
+        packet.lane.declared = False
         self._returned_once.update(packet.parcels)
         self._declare_next()
+
+    def _put_back(self, packet: _Packet) -> None:
+        kept = [parcel for parcel in packet.parcels if self._is_wanted(packet.lane, parcel)]
+        with self._lock:
+            waiting = [*kept, *packet.lane.waiting]
+            packet.lane.waiting = deque(sorted(waiting, key=lambda parcel: parcel.number))
 
     def _settle(self, packet: _Packet, result: Exception | None) -> None:
         counters = packet.lane.counters
         self._returned_once.difference_update(packet.parcels)
         with self._lock:
             counters.outstanding -= len(packet.parcels)
-            if result is None:
-                counters.puts += len(packet.parcels)
-                counters.bytes += sum(len(parcel.content) for parcel in packet.parcels)
         for parcel in packet.parcels:
             parcel.settle(result)
 

@@ -60,7 +60,7 @@ class Replies:
         if future is None or future.done():
             return
         try:
-            ((message,), _sent_at) = open_batch(delivered.body)
+            (message,) = open_batch(delivered.body).messages
         except CodecError as error:
             future.set_exception(error)
         else:

@@ -23,6 +23,7 @@ class Delivered:
     body: bytes
     redelivered: bool
     headers: Mapping[str, Any]
+    reply_to: str | None = None
 
 
 Deliver = Callable[[Delivered], None]
@@ -151,7 +152,8 @@ class Tap:
 
         def deliver(_channel: Channel, method: Any, properties: Any, body: bytes) -> None:
             self._unacknowledged[method.delivery_tag] = None
-            self._deliver(Delivered(method.delivery_tag, epoch, body, method.redelivered, properties.headers or {}))
+            headers, reply_to = properties.headers or {}, properties.reply_to
+            self._deliver(Delivered(method.delivery_tag, epoch, body, method.redelivered, headers, reply_to))
 
         self._consumer = channel.basic_consume(self._queue.name, deliver)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stagewire import DEAD_SUFFIX, ChunkLink
+from stagewire import DEAD_SUFFIX, ChunkLink, Traffic
 from stagewire_rabbitmq.options import RabbitMQOptions
 
 PARKED_SUFFIX = ".parked"
@@ -28,6 +28,19 @@ def _common(options: RabbitMQOptions) -> dict[str, Any]:
     if options.queue_type == "quorum":
         arguments["x-queue-type"] = "quorum"
     return arguments
+
+
+def all_queues(options: RabbitMQOptions, traffic: Traffic) -> list[Queue]:
+    """Return every lasting queue that a pipeline with this traffic declares; those of one process are not among them.
+
+    See `grant_queue` and `reply_queue` for those.
+    """
+    queues = [
+        *(make(options, link) for link in traffic.links for make in (chunk_queue, parked_queue)),
+        *(mailbox_queue(options, mailbox) for mailbox in traffic.mailboxes),
+        *(dead_queue(options, name) for name in [*(link.edge for link in traffic.links), *traffic.mailboxes]),
+    ]
+    return list({queue.name: queue for queue in queues}.values())
 
 
 def chunk_queue(options: RabbitMQOptions, link: ChunkLink) -> Queue:
@@ -51,18 +64,23 @@ def parked_queue(options: RabbitMQOptions, link: ChunkLink) -> Queue:
 
 
 def mailbox_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
-    """Return the queue of a mailbox."""
+    """Return the queue of a mailbox; one for dead letters loses its oldest when it is full (TR-6)."""
     bounds = {
         "x-max-length": options.mailbox_messages,
         "x-max-length-bytes": int(options.queue_bytes),
-        "x-overflow": "reject-publish",
+        "x-overflow": "drop-head" if mailbox.endswith(DEAD_SUFFIX) else "reject-publish",
     }
     return Queue(f"{options.prefix}.mailbox.{mailbox}", {**_common(options), **bounds})
 
 
-def dead_queue(options: RabbitMQOptions, mailbox: str) -> Queue:
-    """Return the queue of what a mailbox, or an edge, could not get handled (TR-6)."""
-    return Queue(f"{options.prefix}.mailbox.{mailbox}{DEAD_SUFFIX}", _common(options))
+def dead_queue(options: RabbitMQOptions, name: str) -> Queue:
+    """Return the queue of what a mailbox, or an edge, could not get handled: a mailbox as any other (TR-6)."""
+    return mailbox_queue(options, name + DEAD_SUFFIX)
+
+
+def grant_queue(options: RabbitMQOptions, client: str) -> Queue:
+    """Return the queue on which one process learns what was read of its chunks; it goes soon after its process."""
+    return Queue(f"{options.prefix}.grants.{client}", {**_common(options), "x-expires": 60_000})
 
 
 def reply_queue(options: RabbitMQOptions, client: str) -> Queue:

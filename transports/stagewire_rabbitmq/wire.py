@@ -11,15 +11,18 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pika
 from pika.adapters.select_connection import IOLoop
 from pika.channel import Channel
 from pika.exceptions import ChannelClosedByBroker
 
-from stagewire import Clock, TransportError
+from stagewire import Clock, TransportError, describe, emit
 from stagewire_rabbitmq.faults import map_fault
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 FIRST_RETRY = 0.1
 LAST_RETRY = 5.0
@@ -40,18 +43,25 @@ class Wire:
     ``call`` may be used from any thread; all other work happens on the wire's thread.
     """
 
-    def __init__(self, name: str, parameters: pika.connection.Parameters, clock: Clock) -> None:
+    def __init__(
+        self, name: str, parameters: pika.connection.Parameters, clock: Clock, log: FilteringBoundLogger
+    ) -> None:
         self.reconnects = 0
+        self._log = log
         self._name = name
         self._parameters = parameters
         self._clock = clock
-        self._loop = IOLoop()
+        self._loop: Any = None
+        self._early: list[Callable[[], None]] = []
+        self._start_lock = threading.Lock()
         self._sessions: list[Session] = []
         self._open: dict[Session, Channel] = {}
         self._connection: pika.SelectConnection | None = None
         self._retry = FIRST_RETRY
         self._closing = False
         self._fault: TransportError | None = None
+        self._was_open = False
+        self._lost_at: float | None = None
         self._blocked_since: float | None = None
         self._blocked_before = 0.0
         self._settled = threading.Event()
@@ -75,7 +85,11 @@ class Wire:
 
     def start(self) -> None:
         """Start the thread and begin to connect."""
-        self._loop.add_callback_threadsafe(self._connect)
+        with self._start_lock:
+            self._loop = IOLoop()  # not before: it holds sockets, and what is only built must hold nothing
+            for work in (self._connect, *self._early):
+                self._loop.add_callback_threadsafe(work)
+            self._early.clear()
         self._thread.start()
 
     def wait(self, timeout: float) -> TransportError | None:
@@ -84,7 +98,12 @@ class Wire:
         return self._fault
 
     def call(self, work: Callable[[], None]) -> None:
-        """Run ``work`` on the wire's thread soon. From any thread; dropped after `close`."""
+        """Run ``work`` on the wire's thread soon, once there is one. From any thread; dropped after `close`."""
+        if self._loop is None:
+            with self._start_lock:
+                if self._loop is None:
+                    self._early.append(work)
+                    return
         if not self._closing:
             self._loop.add_callback_threadsafe(work)
 
@@ -103,8 +122,6 @@ class Wire:
     def close(self, timeout: float) -> bool:
         """Close the connection and end the thread; returns whether both ended in time. Idempotent."""
         if self._thread.ident is None:
-            if not self._closing:
-                self._loop.close()
             self._closing = True
             return True
         if not self._closing:
@@ -132,8 +149,11 @@ class Wire:
         connection.add_on_connection_blocked_callback(lambda *_: self._set_blocked(blocked=True))
         connection.add_on_connection_unblocked_callback(lambda *_: self._set_blocked(blocked=False))
         self._retry = FIRST_RETRY
-        self._fault = None
+        self._fault, self._was_open = None, True
         self._settled.set()
+        if self._lost_at is not None:
+            emit(self._log, "transport.restored", connection=self._name, seconds=self._clock() - self._lost_at)
+            self._lost_at = None
         for session in self._sessions:
             self._open_channel(session)
 
@@ -184,7 +204,14 @@ class Wire:
             self._loop.stop()
             return
         self.reconnects += 1
+        self._tell_lost(self._fault)
         self.later(self._next_retry(), self._connect)
+
+    def _tell_lost(self, fault: TransportError) -> None:
+        """Tell of the loss of a connection once, not of every attempt to make it anew, nor of the first to make one."""
+        if self._was_open and self._lost_at is None:
+            self._lost_at = self._clock()
+            emit(self._log, "transport.lost", connection=self._name, cause=describe(fault))
 
     def _next_retry(self) -> float:
         delay = self._retry
@@ -194,11 +221,13 @@ class Wire:
     def _set_blocked(self, *, blocked: bool) -> None:
         if blocked == self.blocked:
             return
-        if blocked:
+        if self._blocked_since is None:
             self._blocked_since = self._clock()
+            emit(self._log, "transport.blocked", connection=self._name)
         else:
-            self._blocked_before = self.blocked_seconds
-            self._blocked_since = None
+            seconds = self._clock() - self._blocked_since
+            self._blocked_before, self._blocked_since = self._blocked_before + seconds, None
+            emit(self._log, "transport.unblocked", connection=self._name, seconds=seconds)
 
     def _shut(self, timeout: float) -> None:
         self.later(timeout, self._abort)

@@ -9,6 +9,7 @@ from stagewire.claims.batches import ClaimedBatches
 from stagewire.claims.chunks import ClaimedChunks
 from stagewire.claims.claim_check import ClaimCheck
 from stagewire.errors import Permanent
+from stagewire.spec.probe import Probing, Traffic
 from stagewire.spec.transport import BatchTransport, ChunkLink, ChunkTransport, Transport
 
 
@@ -44,6 +45,10 @@ class ClaimedTransport:
         """Close the inner transport, then let go of claims in hand. Idempotent."""
         await self._inner.close()
         await self._check.close()
+
+    async def probe(self, traffic: Traffic) -> str:
+        """Try the inner transport out; see `stagewire.spec.probe`."""
+        return await self._inner.probe(traffic) if isinstance(self._inner, Probing) else "nothing to connect to"
 
     def stats(self) -> Mapping[str, Mapping[str, float]]:
         """Return the inner transport's counters."""

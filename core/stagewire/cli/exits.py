@@ -21,7 +21,7 @@ HELP = """\b
 Exit status:
   0    fine
   1    the run failed, or doctor found something broken
-  2    the configuration or the usage is wrong
+  2    the configuration or the usage is wrong, or a backend cannot be used
   3    a stop did not end by its deadline and was forced
   130  stopped cleanly by Ctrl-C (SIGINT)
   143  stopped cleanly by SIGTERM

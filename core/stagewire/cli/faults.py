@@ -30,7 +30,8 @@ def status_of(error: BaseException) -> int:
     """Return the exit status that an error leads to."""
     if isinstance(error, click.ClickException):
         return error.exit_code
-    return Exit.USAGE if isinstance(error, ConfigError | PluginError) else Exit.FAILED
+    opening = isinstance(error, StagewireError) and error.while_opening
+    return Exit.USAGE if opening or isinstance(error, ConfigError | PluginError) else Exit.FAILED
 
 
 def _one_line(text: str) -> str:

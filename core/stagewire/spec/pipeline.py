@@ -109,6 +109,8 @@ class Job:
 class Pipeline(Protocol):
     """A pipeline that was built and not yet started. It belongs to one event loop and runs once.
 
+    One that sends over its transport may also have ``traffic()``; see `stagewire.spec.probe.HasTraffic`.
+
     The App opens transport, KV and leases before ``run``, calls ``prepare_shutdown`` and ``shutdown`` at the end (SD-5)
     whatever happened, and closes the backends after them.
     """
