@@ -182,7 +182,7 @@ def unloaded(subjects: dict[str, Subject], count: int, rounds: int) -> list[Row]
 
 def measure(*, quick: bool) -> Iterator[tuple[str, list[Row]]]:
     """Yield the title and the figures of each part."""
-    rounds = 1 if quick else 5
+    rounds = 1 if quick else 3
     with ExitStack() as stack:
         bench = Bench(stack)
         subjects = bench.open((OURS, BY_REDIS, BY_SHM, *PEERS), 1)

@@ -63,16 +63,13 @@ class Index:
 
     def open(self, stop: threading.Event) -> None:
         """Open the index, or make it. Raises `KVError`."""
-        try:
+        with self._mapped():
             self._lock = open_lock(self._lock_path)
             self._resources.callback(os.close, self._lock)
+        with self._exclusively(stop), self._mapped():
             path = self._place / "index"
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             self._resources.callback(self._db.close)
-        except (OSError, sqlite3.Error) as error:
-            raise explain(self._place, error) from error
-        with self._exclusively(stop), self._mapped():
             self._initialise(self._db)
 
     def close(self) -> None:

@@ -81,8 +81,10 @@ class ShmKV:
             with self._store.index.transaction(stop) as work:
                 _show(work, key, segment, value.nbytes, lease)
                 work.after.append(partial(mapping.unlock, descriptor))
-        except BaseException:
+        except BaseException as error:
             self._abandon(segment, descriptor)
+            if isinstance(error, OSError):
+                raise explain(self._store.place, error) from error
             raise
 
     def _abandon(self, segment: int, descriptor: int) -> None:
