@@ -2,8 +2,8 @@
 
 Every subject gives the same guarantees: publisher confirms, durable queues, persistent and mandatory messages, manual
 acknowledgement. A rate counts from the first put to the last acknowledgement, both ends in one process. The broker's
-CPU is read from its process. Chunks of 1 MiB and more go by claim with ours: through
-Redis, and through shared memory.
+CPU is read from its process. Chunks of 1 MiB and more go by claim with
+ours: through Redis, and through shared memory.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ from stagewire_shm import make_kv as make_shm_kv
 from stagewire_shm import make_lease as make_shm_lease
 
 KIB, MIB = 1024, 1024 * 1024
+HEAVY = 128 * MIB
+"""Loads of more bytes are carried once, and not at all in a quick run."""
+
 TICKS = os.sysconf("SC_CLK_TCK")
 OURS, BY_REDIS, BY_SHM = "ours", "ours by redis", "ours by shm"
 
@@ -188,8 +191,9 @@ def measure(*, quick: bool) -> Iterator[tuple[str, list[Row]]]:
         subjects = bench.open((OURS, BY_REDIS, BY_SHM, *PEERS), 1)
         yield "one at a time", unloaded(subjects, 100 if quick else 300, rounds)
         for load in LOADS:
-            if not (quick and load.size * load.count > 128 * MIB):
-                yield load.label, rates(bench, subjects, load, rounds)
+            heavy = load.size * load.count > HEAVY
+            if not (quick and heavy):
+                yield load.label, rates(bench, subjects, load, 1 if heavy else rounds)
         yield PIPELINE.label, rates(bench, bench.open(PIPELINE.subjects, 3), PIPELINE, rounds)
 
 
