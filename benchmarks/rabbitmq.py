@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from _relay import Subject, percentile
 from _relay_async import AioPika, Aiormq, FastStream
@@ -86,13 +87,14 @@ class Bench:
         self._stack = stack
         self._broker = stack.enter_context(PrivateRabbitMQ())
         self._redis = stack.enter_context(PrivateRedis())
+        self._shm = Path(stack.enter_context(TemporaryDirectory(dir=ShmKVOptions().directory)))
 
     def open(self, names: Sequence[str], stages: int) -> dict[str, Subject]:
         """Open the named subjects, each with queues of its own."""
         makers: dict[str, Callable[[], Subject]] = {
             OURS: partial(Ours, OURS),
             BY_REDIS: partial(Ours, BY_REDIS, self._redis_stores),
-            BY_SHM: partial(Ours, BY_SHM, shm_stores),
+            BY_SHM: partial(Ours, BY_SHM, self._shm_stores),
             **{maker.name: maker for maker in (Pika, AioPika, Aiormq, Kombu, FastStream)},
         }
         opened = {}
@@ -107,6 +109,10 @@ class Bench:
         options = {"url": self._redis.url}
         kv = make_redis_kv(RedisKVOptions.model_validate(options), StubContext())
         return kv, make_redis_lease(RedisLeaseOptions.model_validate(options), StubContext())
+
+    def _shm_stores(self) -> tuple[KVBackend, LeaseBackend]:
+        options = ShmKVOptions.model_validate({"directory": self._shm, "max_bytes": 2048 * MIB})
+        return make_shm_kv(options, StubContext()), make_shm_lease(ShmLeaseOptions(directory=self._shm), StubContext())
 
     def broker_cpu(self) -> float:
         """Return the seconds of CPU that the broker has had: the processes of its session."""
@@ -129,12 +135,6 @@ def session_ticks(path: Path, session: int) -> int:
     except OSError:  # it has ended
         return 0
     return sum(map(int, fields[11:15])) if int(fields[3]) == session else 0
-
-
-def shm_stores() -> tuple[KVBackend, LeaseBackend]:
-    name, budget = f"benchmark-{os.getpid()}", 2048 * MIB
-    kv = make_shm_kv(ShmKVOptions.model_validate({"name": name, "max_bytes": budget}), StubContext())
-    return kv, make_shm_lease(ShmLeaseOptions(name=name), StubContext())
 
 
 def rates(bench: Bench, subjects: dict[str, Subject], load: Load, rounds: int) -> list[Row]:
