@@ -2,8 +2,8 @@
 
 Every subject gives the same guarantees: publisher confirms, durable queues, persistent and mandatory messages, manual
 acknowledgement. A rate counts from the first put to the last acknowledgement, both ends in one process. The broker's
-CPU is read from its process. Chunks of 1 MiB and more go by claim with ours: through
-Redis, and through shared memory.
+CPU is read from its process. Chunks of 1 MiB and more go by claim with
+ours: through Redis, and through shared memory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from _relay import Subject, percentile
 from _relay_async import AioPika, Aiormq, FastStream
@@ -34,6 +35,9 @@ from stagewire_shm import make_kv as make_shm_kv
 from stagewire_shm import make_lease as make_shm_lease
 
 KIB, MIB = 1024, 1024 * 1024
+HEAVY = 128 * MIB
+"""Loads of more bytes are carried once, and not at all in a quick run."""
+
 TICKS = os.sysconf("SC_CLK_TCK")
 OURS, BY_REDIS, BY_SHM = "ours", "ours by redis", "ours by shm"
 
@@ -83,13 +87,14 @@ class Bench:
         self._stack = stack
         self._broker = stack.enter_context(PrivateRabbitMQ())
         self._redis = stack.enter_context(PrivateRedis())
+        self._shm = Path(stack.enter_context(TemporaryDirectory(dir=ShmKVOptions().directory)))
 
     def open(self, names: Sequence[str], stages: int) -> dict[str, Subject]:
         """Open the named subjects, each with queues of its own."""
         makers: dict[str, Callable[[], Subject]] = {
             OURS: partial(Ours, OURS),
             BY_REDIS: partial(Ours, BY_REDIS, self._redis_stores),
-            BY_SHM: partial(Ours, BY_SHM, shm_stores),
+            BY_SHM: partial(Ours, BY_SHM, self._shm_stores),
             **{maker.name: maker for maker in (Pika, AioPika, Aiormq, Kombu, FastStream)},
         }
         opened = {}
@@ -104,6 +109,10 @@ class Bench:
         options = {"url": self._redis.url}
         kv = make_redis_kv(RedisKVOptions.model_validate(options), StubContext())
         return kv, make_redis_lease(RedisLeaseOptions.model_validate(options), StubContext())
+
+    def _shm_stores(self) -> tuple[KVBackend, LeaseBackend]:
+        options = ShmKVOptions.model_validate({"directory": self._shm, "max_bytes": 2048 * MIB})
+        return make_shm_kv(options, StubContext()), make_shm_lease(ShmLeaseOptions(directory=self._shm), StubContext())
 
     def broker_cpu(self) -> float:
         """Return the seconds of CPU that the broker has had: the processes of its session."""
@@ -126,12 +135,6 @@ def session_ticks(path: Path, session: int) -> int:
     except OSError:  # it has ended
         return 0
     return sum(map(int, fields[11:15])) if int(fields[3]) == session else 0
-
-
-def shm_stores() -> tuple[KVBackend, LeaseBackend]:
-    name, budget = f"benchmark-{os.getpid()}", 2048 * MIB
-    kv = make_shm_kv(ShmKVOptions.model_validate({"name": name, "max_bytes": budget}), StubContext())
-    return kv, make_shm_lease(ShmLeaseOptions(name=name), StubContext())
 
 
 def rates(bench: Bench, subjects: dict[str, Subject], load: Load, rounds: int) -> list[Row]:
@@ -182,14 +185,15 @@ def unloaded(subjects: dict[str, Subject], count: int, rounds: int) -> list[Row]
 
 def measure(*, quick: bool) -> Iterator[tuple[str, list[Row]]]:
     """Yield the title and the figures of each part."""
-    rounds = 1 if quick else 5
+    rounds = 1 if quick else 3
     with ExitStack() as stack:
         bench = Bench(stack)
         subjects = bench.open((OURS, BY_REDIS, BY_SHM, *PEERS), 1)
         yield "one at a time", unloaded(subjects, 100 if quick else 300, rounds)
         for load in LOADS:
-            if not (quick and load.size * load.count > 128 * MIB):
-                yield load.label, rates(bench, subjects, load, rounds)
+            heavy = load.size * load.count > HEAVY
+            if not (quick and heavy):
+                yield load.label, rates(bench, subjects, load, 1 if heavy else rounds)
         yield PIPELINE.label, rates(bench, bench.open(PIPELINE.subjects, 3), PIPELINE, rounds)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from _table import Row, interleave, show
 from stagewire import KVBackend
@@ -90,7 +92,8 @@ def measure(quick: bool) -> list[Row]:  # noqa: FBT001 — the same call for eve
     with ExitStack() as stack:
         server = stack.enter_context(PrivateRedis())
         runner = stack.enter_context(asyncio.Runner())
-        shm = make_shm(ShmKVOptions(name="benchmark"), StubContext())
+        directory = Path(stack.enter_context(TemporaryDirectory(dir=ShmKVOptions().directory)))
+        shm = make_shm(ShmKVOptions(directory=directory), StubContext())
         redis = make_redis(RedisKVOptions.model_validate({"url": server.url}), StubContext())
         exits = AsyncExitStack()
         stack.callback(lambda: runner.run(exits.aclose()))

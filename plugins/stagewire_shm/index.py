@@ -18,7 +18,7 @@ from pathlib import Path
 
 from stagewire import Clock, Closed, KVError
 from stagewire_shm.faults import damaged, explain
-from stagewire_shm.locks import exclusive, open_lock
+from stagewire_shm.locks import GivenUp, exclusive, open_lock
 
 VERSION = 1
 SCHEMA = """
@@ -63,16 +63,13 @@ class Index:
 
     def open(self, stop: threading.Event) -> None:
         """Open the index, or make it. Raises `KVError`."""
-        try:
+        with self._mapped():
             self._lock = open_lock(self._lock_path)
             self._resources.callback(os.close, self._lock)
+        with self._exclusively(stop), self._mapped():
             path = self._place / "index"
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             self._resources.callback(self._db.close)
-        except (OSError, sqlite3.Error) as error:
-            raise explain(self._place, error) from error
-        with self._exclusively(stop), self._mapped():
             self._initialise(self._db)
 
     def close(self) -> None:
@@ -86,7 +83,8 @@ class Index:
         """Do what is in the block, all of it or, when it raises, nothing.
 
         Raises:
-            KVError: The index is damaged or could not be had in time, or ``stop`` was set while waiting for it.
+            KVError: The index is damaged or could not be had in time.
+            GivenUp: It is not free at once, and ``stop`` is set.
             Closed: After `close`.
         """
         with self._exclusively(stop), self._mapped():
@@ -99,7 +97,9 @@ class Index:
 
     @contextmanager
     def _exclusively(self, stop: threading.Event) -> Iterator[None]:
-        if not self._mutex.acquire(timeout=self._timeout):
+        if not self._mutex.acquire(timeout=0 if stop.is_set() else self._timeout):
+            if stop.is_set():
+                raise GivenUp(f"shared memory {self._place}: the operation was given up")
             raise KVError(f"shared memory {self._place}: this process's own work on its index took too long")
         try:
             if self._lock < 0:

@@ -55,8 +55,7 @@ class ShmKV:
         except OSError as error:
             raise explain(self._store.place, error) from error
         try_lock(self._users, shared=True)
-        with self._store.index.transaction(stop) as work:
-            self._sweep(work)
+        self._sweep(stop)
 
     async def put(self, key: str, value: Buffer, lease: Lease | None = None) -> None:
         """Store a value; see `KVBackend.put`. Cancelled, it ends when the value is no longer read."""
@@ -82,8 +81,10 @@ class ShmKV:
             with self._store.index.transaction(stop) as work:
                 _show(work, key, segment, value.nbytes, lease)
                 work.after.append(partial(mapping.unlock, descriptor))
-        except BaseException:
+        except BaseException as error:
             self._abandon(segment, descriptor)
+            if isinstance(error, OSError):
+                raise explain(self._store.place, error) from error
             raise
 
     def _abandon(self, segment: int, descriptor: int) -> None:
@@ -94,17 +95,26 @@ class ShmKV:
 
     async def get(self, key: str) -> Holder | None:
         """Map the value. The holder has a file descriptor until nothing refers to its bytes any more."""
-        return await self._store.run(partial(self._get, key))
+        found = await self._store.run_short(partial(self._find, key))
+        if found is None:
+            return None
+        descriptor, size = found
+        if descriptor is None:
+            return ViewHolder(b"")
+        if size <= mapping.PIECE:
+            return self._map(descriptor, size)
+        return await self._store.run(lambda _stop: self._map(descriptor, size))
 
-    def _get(self, key: str, stop: threading.Event) -> Holder | None:
+    def _find(self, key: str, stop: threading.Event) -> tuple[int | None, int] | None:
+        """Return a descriptor that holds the value's segment, and its size; an empty value has no segment."""
         with self._store.index.transaction(stop) as work:
             found = ledger.find(work, key)
             if found is None:
                 return None
             segment, size = found
-            descriptor = None if segment is None else self._segments.share(segment, size)
-        if descriptor is None:
-            return ViewHolder(b"")
+            return None if segment is None else self._segments.share(segment, size), size
+
+    def _map(self, descriptor: int, size: int) -> Holder:
         try:
             return ViewHolder(mapping.read(descriptor, size))
         except OSError as error:
@@ -137,7 +147,7 @@ class ShmKV:
         if users >= 0:
             if try_lock(users):
                 with suppress(KVError):
-                    await self._store.transact(partial(self._sweep, idle=0.0))
+                    await self._store.run(partial(self._sweep, idle=0.0))
             os.close(users)
         await self._store.close()
 
@@ -153,14 +163,15 @@ class ShmKV:
         while True:
             await asyncio.sleep(self._options.sweep)
             with suppress(KVError):  # the next operation meets it too, and says so to somebody
-                await self._store.transact(self._sweep)
+                await self._store.run(self._sweep)
 
-    def _sweep(self, work: Transaction, idle: float | None = None) -> None:
+    def _sweep(self, stop: threading.Event, idle: float | None = None) -> None:
         """Take back what dead processes and ended leases left, and what the pool has not used for long."""
-        ledger.end_due(work)
-        self._segments.reclaim(work)
-        self._segments.give_back(work, work.now - (self._options.idle if idle is None else idle))
-        self._segments.remove_strays(work)
+        with self._store.index.transaction(stop) as work:
+            ledger.end_due(work)
+            self._segments.reclaim(work)
+            self._segments.give_back(work, work.now - (self._options.idle if idle is None else idle))
+            self._segments.remove_strays(work)
 
 
 def _show(work: Transaction, key: str, segment: int | None, size: int, lease: Lease | None) -> None:

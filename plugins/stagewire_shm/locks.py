@@ -29,17 +29,22 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
+class GivenUp(KVError):
+    """The operation was told to stop while it waited."""
+
+
 @contextmanager
 def exclusive(path: Path, descriptor: int, timeout: float, stop: threading.Event) -> Iterator[None]:
     """Hold the lock during the block.
 
     Raises:
-        KVError: It was not free within ``timeout`` seconds, or ``stop`` was set meanwhile.
+        KVError: It was not free within ``timeout`` seconds.
+        GivenUp: It was not free at once, and ``stop`` is set.
     """
     deadline, pause = time.monotonic() + timeout, FIRST_PAUSE
     while not try_lock(descriptor):
         if stop.wait(pause):
-            raise KVError(f"shared memory {path.parent}: the operation was given up")
+            raise GivenUp(f"shared memory {path.parent}: the operation was given up")
         if time.monotonic() > deadline:
             message = f"other processes have had its index for {timeout:g} s: is one of them stopped or overloaded?"
             raise KVError(f"shared memory {path.parent}: {message}")

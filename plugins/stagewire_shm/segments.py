@@ -64,6 +64,7 @@ class Segments:
         for (segment,) in fitting:
             descriptor = self._hold(work, segment)
             if descriptor is not None:
+                self._check_length(segment, descriptor, size)
                 work.db.execute("UPDATE segments SET state = 'writing' WHERE id = ?", (segment,))
                 return segment, descriptor
         return None
@@ -148,10 +149,17 @@ class Segments:
     def share(self, segment: int, size: int) -> int:
         """Open a live segment for reading and share its lock; returns its descriptor."""
         descriptor = os.open(self.path(segment), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        if try_lock(descriptor, shared=True) and os.fstat(descriptor).st_size >= size:
-            return descriptor
-        os.close(descriptor)
-        raise damaged(self._place, f"{self.path(segment).name} is locked or too short")
+        if not try_lock(descriptor, shared=True):
+            os.close(descriptor)
+            raise damaged(self._place, f"{self.path(segment).name} is locked")
+        self._check_length(segment, descriptor, size)
+        return descriptor
+
+    def _check_length(self, segment: int, descriptor: int, size: int) -> None:
+        """Refuse a segment that somebody cut: a map of what is not there ends the process when it is read."""
+        if os.fstat(descriptor).st_size < size:
+            os.close(descriptor)
+            raise damaged(self._place, f"{self.path(segment).name} is too short")
 
     def path(self, segment: int) -> Path:
         """Return a segment's file."""

@@ -11,9 +11,12 @@ from typing import Any, TypeVar
 from stagewire import Clock, Closed
 from stagewire_shm.directory import locate, prepare
 from stagewire_shm.index import Index, Transaction
+from stagewire_shm.locks import GivenUp
 from stagewire_shm.options import ShmOptions
 
 T = TypeVar("T")
+_AT_ONCE = threading.Event()
+_AT_ONCE.set()
 
 
 class Store:
@@ -55,14 +58,26 @@ class Store:
             await _ended(future)
             raise
 
+    async def run_short(self, job: Callable[[threading.Event], T]) -> T:
+        """Run a job that is shorter than the way to a thread: here, if it need not wait for the index.
+
+        The job must not do anything before it has the index.
+        """
+        if self._executor is None:
+            raise Closed("the backend is not open (or was closed)")
+        try:
+            return job(_AT_ONCE)
+        except GivenUp:
+            return await self.run(job)
+
     async def transact(self, action: Callable[[Transaction], T]) -> T:
-        """Run an action in one transaction."""
+        """Run a short action in one transaction."""
 
         def job(stop: threading.Event) -> T:
             with self.index.transaction(stop) as work:
                 return action(work)
 
-        return await self.run(job)
+        return await self.run_short(job)
 
     async def close(self) -> None:
         """Wait for the jobs, then close the index. Idempotent."""

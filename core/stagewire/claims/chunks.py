@@ -16,6 +16,11 @@ from stagewire.spec.transport import ChunkKey, ChunkMessage, ChunkTransport, Wak
 T = TypeVar("T")
 
 STORE_TIMEOUT = 30.0
+FETCHES = 8
+"""Payloads of one link that are fetched at once: each may be tens of MiB, and the store has other users."""
+
+FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
+"""Seconds between two attempts to fetch a payload from a store that fails."""
 
 
 class ClaimedChunks:
@@ -32,6 +37,7 @@ class ClaimedChunks:
         self._lock = threading.Lock()
         self._sent: dict[ChunkKey, tuple[ChunkMessage, ChunkMessage, Claim]] = {}
         self._fetching: dict[ChunkKey, tuple[ChunkMessage, Future[Any]]] = {}
+        self._room = asyncio.Semaphore(FETCHES)
         self._wakeup: WakeUp = lambda *_requests: None
 
     def put(self, key: ChunkKey, message: ChunkMessage) -> None:
@@ -86,7 +92,12 @@ class ClaimedChunks:
             self._loop.call_soon_threadsafe(sent[2].hand_over if result is None else sent[2].drop)
 
     def get(self, key: ChunkKey) -> ChunkMessage | None:
-        """Take a chunk; one whose payload is still being fetched is not there yet."""
+        """Take a chunk; one whose payload is still being fetched is not there yet.
+
+        Raises:
+            ChunkExpired: The payload is gone.
+            Retryable: The store has failed for `STORE_TIMEOUT`; the chunk is not lost, the next call fetches it again.
+        """
         with self._lock:
             fetching = self._fetching.get(key)
         if fetching is None:
@@ -99,7 +110,11 @@ class ClaimedChunks:
             return None
         with self._lock:
             self._fetching.pop(key, None)
-        return self._redeemed(message, payload)
+        try:
+            return self._redeemed(message, payload)
+        except Retryable:
+            self._fetch(key, message)
+            raise
 
     def _fetch(self, key: ChunkKey, message: ChunkMessage) -> tuple[ChunkMessage, Future[Any]]:
         payload = asyncio.run_coroutine_threadsafe(self._redeem(message["claim"]), self._loop)
@@ -109,9 +124,22 @@ class ClaimedChunks:
         return message, payload
 
     async def _redeem(self, key: str) -> Any:
-        payload = await self._check.redeem(key)
-        await self._check.remove(key)
-        return payload
+        async with self._room:
+            payload = await self._redeem_patiently(key)
+            await self._check.remove(key)
+            return payload
+
+    async def _redeem_patiently(self, key: str) -> Any:
+        """Fetch a payload, also through a failure of the store: its message was taken, and will not come again."""
+        ends, pause = self._loop.time() + STORE_TIMEOUT, FIRST_PAUSE
+        while True:
+            try:
+                return await self._check.redeem(key)
+            except Retryable:
+                if self._loop.time() + pause > ends:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LAST_PAUSE)
 
     def _redeemed(self, message: ChunkMessage, payload: Future[Any]) -> ChunkMessage:
         rest = {name: value for name, value in message.items() if name != "claim"}

@@ -84,7 +84,9 @@ def cut_at(calls: int, directory: Path) -> bool:
     """Run the work in a child that is killed at a call; return whether it came that far."""
     child = os.fork()
     if child == 0:
-        threading.setprofile(killer(calls))
+        profile = killer(calls)
+        threading.setprofile(profile)
+        sys.setprofile(profile)
         asyncio.run(work(directory))
         os._exit(0)
     _, status = os.waitpid(child, 0)

@@ -12,6 +12,7 @@ import pytest
 
 from stagewire import ChunkExpired, ChunkKey, ChunkLink, ChunkMessage, KVError, Message, Permanent, Retryable
 from stagewire.claims import ClaimCheck, ClaimedTransport
+from stagewire.claims.chunks import FETCHES
 from stagewire_local.transport import LocalTransport
 from stagewire_memory.kv import MemoryKV
 from stagewire_memory.lease import MemoryLease
@@ -103,6 +104,82 @@ def test_tr10_a_get_does_not_wait_for_the_payload() -> None:
             gate.set()
             await woken.wait()
             assert (await eventually_got(chunks, ChunkKey("r", "a", 0)))["data"] == LARGE
+
+    asyncio.run(main())
+
+
+def test_tr7_a_chunk_outlives_a_failure_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its message was acknowledged when it was taken, so nobody sends it again."""
+    monkeypatch.setattr("stagewire.claims.chunks.FIRST_PAUSE", 0.001)
+
+    async def main() -> None:
+        async with opened() as world:
+            chunks = world.transport.chunks(LINK)
+            await asyncio.to_thread(chunks.put, ChunkKey("r", "a", 0), {"data": LARGE, "finished": True})
+            fetch, failures = world.kv.get, iter([True, True, True])
+
+            async def failing_get(key: str) -> Any:
+                if next(failures, False):
+                    raise KVError("out of reach")
+                return await fetch(key)
+
+            world.kv.get = failing_get  # type: ignore[method-assign]
+            assert (await eventually_got(chunks, ChunkKey("r", "a", 0)))["data"] == LARGE
+
+    asyncio.run(main())
+
+
+def test_tr7_a_store_that_stays_away_is_reported_and_the_chunk_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stagewire.claims.chunks.STORE_TIMEOUT", 0.05)
+
+    async def main() -> None:
+        async with opened() as world:
+            chunks = world.transport.chunks(LINK)
+            await asyncio.to_thread(chunks.put, ChunkKey("r", "a", 0), {"data": LARGE, "finished": True})
+            fetch = world.kv.get
+
+            async def failing_get(key: str) -> Any:
+                raise KVError("out of reach")
+
+            world.kv.get = failing_get  # type: ignore[method-assign]
+            with pytest.raises(Retryable, match="out of reach"):
+                await eventually_got(chunks, ChunkKey("r", "a", 0))
+            world.kv.get = fetch  # type: ignore[method-assign]
+            async with asyncio.timeout(5):
+                while True:
+                    try:
+                        message = await eventually_got(chunks, ChunkKey("r", "a", 0))
+                        break
+                    except Retryable:
+                        continue
+            assert message["data"] == LARGE
+
+    asyncio.run(main())
+
+
+def test_tr5_few_payloads_are_fetched_at_once() -> None:
+    async def main() -> None:
+        async with opened() as world:
+            chunks = world.transport.chunks(LINK)
+            fetch, now, most = world.kv.get, 0, 0
+
+            async def counting_get(key: str) -> Any:
+                nonlocal now, most
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0)
+                now -= 1
+                return await fetch(key)
+
+            world.kv.get = counting_get  # type: ignore[method-assign]
+            keys = [ChunkKey(f"r{number}", "a", 0) for number in range(40)]
+            for key in keys:
+                await asyncio.to_thread(chunks.put, key, {"data": LARGE, "finished": True})
+            for key in keys:
+                chunks.get(key)
+            for key in keys:
+                await eventually_got(chunks, key)
+            assert most == FETCHES
 
     asyncio.run(main())
 

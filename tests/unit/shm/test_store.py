@@ -50,7 +50,6 @@ def test_kv_the_directory_is_private(shm: Path, opened: Opener, run: Scenario) -
     finally:
         os.umask(before)
     assert place(shm).stat().st_mode & 0o777 == 0o700
-    assert all(path.stat().st_mode & 0o077 == 0 for path in place(shm).iterdir() if path.name != "index-journal")
 
 
 def test_kv_a_directory_that_others_may_enter_is_refused(shm: Path, opened: Opener, run: Scenario) -> None:
@@ -132,9 +131,15 @@ def test_kv_a_lost_or_cut_segment_is_a_named_error(shm: Path, opened: Opener, ru
             (name,) = segments()
             path = place(shm) / name
             os.truncate(path, 1000)
-            with pytest.raises(KVError, match=f"{name} is locked or too short"):
+            with pytest.raises(KVError, match=f"{name} is too short"):
                 await stores.kv.get("key")
+            await stores.kv.delete("key")
+            with pytest.raises(KVError, match=f"{name} is too short"):
+                await stores.kv.put("other", bytes(MIB))
             path.unlink()
+            await stores.kv.put("key", bytes(MIB))
+            (name,) = segments()
+            (place(shm) / name).unlink()
             with pytest.raises(KVError, match="a file of it is gone"):
                 await stores.kv.get("key")
             await stores.kv.put("key", b"again")
