@@ -2,11 +2,13 @@
 SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
+REQUESTS ?= 50000
+RUNS ?= 20
 INPUT ?= configs/quickstart.txt
 OUTPUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint wheel fmt bench lock clean
+.PHONY: help demo test check lint wheel fmt bench chaos soak lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -51,6 +53,12 @@ fmt: $(VENV)/.dev ## Format the sources and apply safe fixes.
 
 bench: $(VENV)/.bench ## Measure speed and memory beside named peers; prints a table of ratios.
 	@$(BIN)/python benchmarks/run.py
+
+chaos: $(VENV)/.dev ## Kill and stop workers, orchestrator and brokers at many moments; RUNS=20 of each.
+	@STAGEWIRE_CHAOS_RUNS=$(RUNS) $(BIN)/python -m pytest tests/integration/workers tests/integration/rabbitmq
+
+soak: $(VENV)/.dev ## Send REQUESTS=50000 requests over RabbitMQ; memory must not grow.
+	@$(BIN)/python scripts/soak_pipeline.py $(REQUESTS)
 
 lock: $(VENV)/.dev ## Renew requirements/dev.lock from the bounds in pyproject.toml.
 	@$(BIN)/python scripts/lock.py

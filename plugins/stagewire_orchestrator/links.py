@@ -166,6 +166,7 @@ class OutEnd(_End):
         ending = self._ending.pop(wire_of(name), None)
         if ending is not None:
             ending.set()
+        self._face.cleanup(name)  # no id is used twice, so nothing need be remembered of it
 
     def _has_room(self, name: str) -> None:
         room = self._room.get(name)
