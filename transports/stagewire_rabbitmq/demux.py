@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from stagewire import ChunkKey, ChunkMessage, Clock, StageId
 from stagewire_rabbitmq.counters import Counters
 
-REMEMBERED = 65_536
+REMEMBERED = 8_192
 """How many ended runs are remembered, to know a late repeat."""
 
 Name = tuple[StageId, str]
