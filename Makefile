@@ -2,14 +2,17 @@
 SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
+
 INPUT ?= configs/quickstart.txt
 OUTPUT ?= out
 COMPOSE := docker compose --env-file compose/.env --project-name stagewire --file compose/compose.yaml
 WITH_WORKERS := --file compose/workers.yaml
 SOAK ?= 600
+REQUESTS ?= 50000
+RUNS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser check lint wheel fmt bench soak up feed down lock clean
+.PHONY: help demo test browser check lint wheel fmt bench chaos soak up feed down lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -60,8 +63,12 @@ fmt: $(VENV)/.dev ## Format the sources and apply safe fixes.
 bench: $(VENV)/.bench ## Measure speed and memory beside named peers; prints a table of ratios.
 	@$(BIN)/python benchmarks/run.py
 
-soak: $(VENV)/.dev ## Run scripts/soak_*.py for SOAK seconds each (600): random failures, and every account must balance.
-	@for each in scripts/soak_*.py; do $(BIN)/python $$each --seconds $(SOAK) || exit 1; done
+chaos: $(VENV)/.dev ## Kill, cut and stop workers, agents, brokers and stores at many moments; RUNS=20 of each.
+	@STAGEWIRE_CHAOS_RUNS=$(RUNS) $(BIN)/python -m pytest tests/integration/workers tests/integration/rabbitmq tests/integration/shm
+
+soak: $(VENV)/.dev ## CSP under random failures for SOAK=600 seconds, REQUESTS=50000 over RabbitMQ: nothing may be left or grow.
+	@$(BIN)/python scripts/soak_csp.py --seconds $(SOAK)
+	@$(BIN)/python scripts/soak_pipeline.py $(REQUESTS)
 
 up: ## Start RabbitMQ and Redis in containers; WORKERS=yes: the quickstart's stages as well.
 	@scripts/compose-env

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from stagewire import BuildContext
+from stagewire import BuildContext, StageId
 from stagewire_orchestrator.clients import Submission
 from stagewire_orchestrator.config import OrchestratorOptions
+from stagewire_orchestrator.local_client import LocalClient
 from stagewire_orchestrator.orchestrator import Orchestrator
 from stagewire_orchestrator.remote.crew import Crew, mixed
 from stagewire_orchestrator.wiring import Wiring
@@ -12,9 +13,8 @@ from stagewire_orchestrator.wiring import Wiring
 
 def build(options: OrchestratorOptions, context: BuildContext) -> Orchestrator:
     """Build the orchestrator with everything that its stages need. Opens nothing."""
-    wiring = Wiring(options, context)
-    graph = wiring.graph
-    crew = _crew(options, context, wiring)
+    crew = mixed(options, context) if _elsewhere(options) else _here(options, context)
+    graph = crew.graph
     orchestrator = Orchestrator(
         crew.clients,
         None,
@@ -40,14 +40,15 @@ def numbered(request_id: str, number: int) -> str:
     return f"{request_id}#{number}"
 
 
-def _crew(options: OrchestratorOptions, context: BuildContext, wiring: Wiring) -> Crew:
-    if any(options.workers_of(name) != "in-process" for name in options.stages):
-        return mixed(options, context, wiring)
+def _elsewhere(options: OrchestratorOptions) -> bool:
+    return any(options.workers_of(name) != "in-process" for name in options.stages)
+
+
+def _here(options: OrchestratorOptions, context: BuildContext) -> Crew:
+    wiring = Wiring(options, context)
     transport = context.transport() if any(edge.kind == "chunk" for edge in options.edges) else None
-    return Crew(
-        {
-            name: [wiring.local_client(name, replica, transport) for replica in range(block.replicas)]
-            for name, block in options.stages.items()
-        },
-        numbered,
-    )
+    clients: dict[StageId, list[LocalClient]] = {
+        name: [wiring.local_client(name, replica, transport) for replica in range(block.replicas)]
+        for name, block in options.stages.items()
+    }
+    return Crew(wiring.graph, clients, numbered)

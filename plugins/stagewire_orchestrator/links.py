@@ -74,8 +74,9 @@ class OutEnd(_End):
         transport: What carries it.
         limits: The edge's bounds.
         on_failed: Takes what cannot be sent.
-        confirms: Whether somebody asks `sent`.
         log: Where events go.
+        scope: See `InEnd`.
+        confirms: Whether somebody asks `sent`.
     """
 
     def __init__(
@@ -87,9 +88,12 @@ class OutEnd(_End):
         limits: EdgeLimits,
         on_failed: OnFailed,
         log: FilteringBoundLogger,
+        scope: str = "",
         confirms: bool = False,
     ) -> None:
-        super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica, "send")))
+        super().__init__(
+            edge, transport.chunks(ChunkLink(scope + edge.name, edge.source, edge.target, replica, "send"))
+        )
         self._on_failed = on_failed
         self._room: dict[str, asyncio.Event] = {}
         self._begun: set[str] = set()
@@ -166,6 +170,7 @@ class OutEnd(_End):
         ending = self._ending.pop(wire_of(name), None)
         if ending is not None:
             ending.set()
+        self._face.cleanup(name)  # no id is used twice, so nothing need be remembered of it
 
     def _has_room(self, name: str) -> None:
         room = self._room.get(name)
@@ -186,12 +191,22 @@ class InEnd(_End):
         transport: What carries it.
         limits: The edge's bounds.
         log: Where events go.
+        scope: What the transport calls the edge by before its name; another where the same broker carries others.
     """
 
     def __init__(
-        self, edge: Edge, replica: int, transport: Transport, *, limits: EdgeLimits, log: FilteringBoundLogger
+        self,
+        edge: Edge,
+        replica: int,
+        transport: Transport,
+        *,
+        limits: EdgeLimits,
+        log: FilteringBoundLogger,
+        scope: str = "",
     ) -> None:
-        super().__init__(edge, transport.chunks(ChunkLink(edge.name, edge.source, edge.target, replica, "receive")))
+        super().__init__(
+            edge, transport.chunks(ChunkLink(scope + edge.name, edge.source, edge.target, replica, "receive"))
+        )
         self._stall = math.inf if limits.stall is None else limits.stall
         self._feeds: dict[str, Feed] = {}
         self._full: set[str] = set()

@@ -25,10 +25,12 @@ class Wiring:
     Args:
         options: The sections of the file.
         context: What the App offers.
+        scope: Whose edges they are, on a transport that others use as well; see `InEnd`.
     """
 
-    def __init__(self, options: OrchestratorOptions, context: BuildContext) -> None:
+    def __init__(self, options: OrchestratorOptions, context: BuildContext, scope: str = "") -> None:
         self._options = options
+        self._scope = f"{scope}." if scope else ""
         self._context = context
         self.graph = Graph(
             list(options.stages),
@@ -52,7 +54,7 @@ class Wiring:
 
     def input_end(self, name: str, replica: int, transport: Transport, on_failed: OnFailed) -> OutEnd:
         """Return the end that sends streams to an entry stage elsewhere."""
-        return self._out(input_edge(name), EdgeLimits(), replica, transport, on_failed)
+        return self._out(input_edge(name), EdgeLimits(), replica, transport, on_failed, confirms=True)
 
     def _client(
         self,
@@ -90,7 +92,10 @@ class Wiring:
     def _ins(self, edges: Sequence[tuple[Edge, EdgeLimits]], replica: int, transport: Transport | None) -> list[InEnd]:
         if transport is None:
             return []
-        return [InEnd(edge, replica, transport, limits=limits, log=self._context.log) for edge, limits in edges]
+        return [
+            InEnd(edge, replica, transport, limits=limits, log=self._context.log, scope=self._scope)
+            for edge, limits in edges
+        ]
 
     def _outs(
         self, node: Node, transport: Transport | None, on_failed: OnFailed, *, confirms: bool
@@ -116,7 +121,14 @@ class Wiring:
     ) -> OutEnd:
         make = KeptEnd if self._options.resumable(str(edge.target)) else OutEnd
         return make(
-            edge, replica, transport, limits=limits, on_failed=on_failed, log=self._context.log, confirms=confirms
+            edge,
+            replica,
+            transport,
+            limits=limits,
+            on_failed=on_failed,
+            log=self._context.log,
+            scope=self._scope,
+            confirms=confirms,
         )
 
 

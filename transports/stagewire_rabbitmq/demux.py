@@ -16,7 +16,7 @@ from stagewire import ChunkKey, ChunkMessage, Clock
 from stagewire_rabbitmq.counters import Counters
 from stagewire_rabbitmq.runs import GONE, Arrival, Frame, Grant, Held, Name, Run, Stream
 
-REMEMBERED = 65_536
+REMEMBERED = 8_192
 """How many ended runs are remembered, to know a late repeat."""
 
 

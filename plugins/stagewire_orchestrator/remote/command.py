@@ -36,6 +36,7 @@ import click
     type=click.FloatRange(min=0),
     help="How long a stop may take before it is forced.",
 )
+@click.option("--scope", hidden=True, help="What the mailboxes and edges are called by; the pipeline's name.")
 @click.option("--until-eof", is_flag=True, hidden=True, help="Stop when standard input ends.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:

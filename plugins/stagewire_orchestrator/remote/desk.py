@@ -72,7 +72,7 @@ class Desk:
     """Belongs to one event loop. Several orchestrators may have requests here, each with ids of its own.
 
     Args:
-        pipeline: The pipeline's name.
+        scope: What the names of the mailboxes begin with.
         seat: The seat.
         client: What runs the requests; started and closed here.
         node: The stage's place in the graph.
@@ -84,7 +84,7 @@ class Desk:
 
     def __init__(
         self,
-        pipeline: str,
+        scope: str,
         seat: Seat,
         client: LocalClient,
         *,
@@ -98,7 +98,7 @@ class Desk:
         self.name = secrets.token_hex(6)
         self.served = 0
         self._started = int(wall() * 1e6)
-        self._pipeline = pipeline
+        self._scope = scope
         self._client = client
         self._node = node
         self._batches = batches
@@ -152,7 +152,7 @@ class Desk:
         orchestrator.post.close()
 
     async def _read(self) -> None:
-        mailbox = worker_mailbox(self._pipeline, self.seat)
+        mailbox = worker_mailbox(self._scope, self.seat)
         while True:
             try:
                 async with self._batches.get_batch(mailbox, limit=64) as batch:
@@ -186,7 +186,7 @@ class Desk:
     def _greeted(self, name: str) -> None:
         known = self._orchestrators.get(name)
         if known is None:
-            post = Post(self._batches, orchestrator_mailbox(self._pipeline, name))
+            post = Post(self._batches, orchestrator_mailbox(self._scope, name))
             sending = asyncio.get_running_loop().create_task(post.run(), name=f"post to orchestrator {name}")
             known = self._orchestrators[name] = _Orchestrator(post, sending, 0.0)
             known.post.put(self._here({}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,8 @@ class Fleet:
     """Belongs to one event loop. It works from the first `join` until the last `leave`.
 
     Args:
-        pipeline: The pipeline's name, which its workers' mailboxes carry.
+        scope: What the names of the mailboxes begin with: the pipeline's name, or more.
+        identity: The name of this orchestrator, like no other's.
         transport: What reaches the workers.
         liveness: The clocks.
         log: Where events go.
@@ -52,16 +52,17 @@ class Fleet:
 
     def __init__(
         self,
-        pipeline: str,
+        scope: str,
+        identity: str,
         transport: Transport,
         liveness: Liveness,
         *,
         log: FilteringBoundLogger,
         launcher: Launcher | None = None,
     ) -> None:
-        self.id = secrets.token_hex(6)
+        self.id = identity
         self.resumer = Resumer()
-        self._pipeline = pipeline
+        self._scope = scope
         self._transport = transport
         self._liveness = liveness
         self._log = log
@@ -72,7 +73,7 @@ class Fleet:
         self._told: set[Seat] = set()
         self._joined: set[Seat] = set()
         self._numbers = Numbers()
-        self._tasks = TaskRegistry(f"workers of pipeline {pipeline!r}", log=log)
+        self._tasks = TaskRegistry(f"workers of {scope!r}", log=log)
         self._begun = False
 
     def add(self, member: RemoteClient) -> None:
@@ -133,7 +134,7 @@ class Fleet:
         now = self._now()
         for seat, member in self._members.items():
             member.down_since = member.heard_at = now
-            post = self._posts[seat] = Post(batches, worker_mailbox(self._pipeline, seat))
+            post = self._posts[seat] = Post(batches, worker_mailbox(self._scope, seat))
             self._tasks.spawn(post.run(), name=f"post to {seat}")
         self._tasks.spawn(self._read(batches), name="reports of workers")
         self._tasks.spawn(self._beat(), name="signs of life")
@@ -148,7 +149,7 @@ class Fleet:
         await post.flush(FAREWELL)
 
     async def _read(self, batches: BatchTransport) -> None:
-        mailbox = orchestrator_mailbox(self._pipeline, self.id)
+        mailbox = orchestrator_mailbox(self._scope, self.id)
         while True:
             try:
                 async with batches.get_batch(mailbox, limit=256) as batch:

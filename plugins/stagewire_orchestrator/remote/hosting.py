@@ -44,6 +44,7 @@ def host(
     replica: int | None,
     replicas: int | None,
     deadline: float,
+    scope: str | None,
     until_eof: bool,
 ) -> int:
     """Serve until a stop; returns the exit status.
@@ -61,7 +62,9 @@ def host(
         raise _problem(loaded, ("transport",), message)
     stop = StopSignal()
     with program.watchdog.after_signal(deadline + BEYOND_DEADLINE):
-        report = _run(program, _as_worker(loaded, stage, seats), stop, deadline, until_eof=until_eof)
+        report = _run(
+            program, _as_worker(loaded, stage, seats, scope or loaded.name), stop, deadline, until_eof=until_eof
+        )
     for failure in report.failures:
         click.echo(f"error: {failure.stage}: {failure.cause}", err=True)
     return _status(report, stop)
@@ -102,11 +105,11 @@ async def stop_at_eof(stop: StopSignal) -> None:
         transport.close()
 
 
-def _as_worker(config: Any, stage: str, replicas: Sequence[int]) -> Any:
+def _as_worker(config: Any, stage: str, replicas: Sequence[int], scope: str) -> Any:
     """Return the configuration with the worker in place of the whole pipeline."""
 
     def make(options: OrchestratorOptions, context: BuildContext) -> WorkerPipeline:
-        return WorkerPipeline(options, context, stage, replicas)
+        return WorkerPipeline(options, context, stage, replicas, scope=scope)
 
     kind: Provider[Pipeline] = replace(config.kind, factory=make)
     return replace(config, kind=kind)

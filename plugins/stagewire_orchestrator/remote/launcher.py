@@ -35,6 +35,7 @@ class Launcher:
         files: The configuration and its overlays.
         seats: The seats that it starts; those of other stages are hosted by others.
         liveness: The pauses before a further start.
+        scope: What the workers' mailboxes and edges are called by.
         log: Where events go.
         write: Takes the lines that the workers write, labelled.
     """
@@ -45,12 +46,14 @@ class Launcher:
         seats: Sequence[Seat],
         liveness: Liveness,
         *,
+        scope: str,
         log: FilteringBoundLogger,
         write: Callable[[str], None] | None = None,
     ) -> None:
         self._files = [str(path.absolute()) for path in files]
         self._seats = frozenset(seats)
         self._liveness = liveness
+        self._scope = scope
         self._log = log
         self._write = write or _write
         self._processes: dict[Seat, asyncio.subprocess.Process] = {}
@@ -108,8 +111,8 @@ class Launcher:
 
     def _command(self, seat: Seat) -> list[str]:
         overlays = [part for path in self._files[1:] for part in ("-c", path)]
-        options = ["--stage", str(seat.stage), "--replica", str(seat.replica), "--until-eof"]
-        return [sys.executable, "-m", "stagewire", "worker", self._files[0], *overlays, *options]
+        options = ["--stage", str(seat.stage), "--replica", str(seat.replica), "--scope", self._scope]
+        return [sys.executable, "-m", "stagewire", "worker", self._files[0], *overlays, *options, "--until-eof"]
 
     async def _relay(self, seat: Seat, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None, "it is a pipe"

@@ -17,11 +17,11 @@ class Seat(NamedTuple):
         return f"{self.stage}/{self.replica}"
 
 
-def worker_mailbox(pipeline: str, seat: Seat) -> str:
+def worker_mailbox(scope: str, seat: Seat) -> str:
     """Return the mailbox that whoever hosts the seat takes commands from."""
-    return f"{pipeline}.worker.{seat.stage}.{seat.replica}"
+    return f"{scope}.worker.{seat.stage}.{seat.replica}"
 
 
-def orchestrator_mailbox(pipeline: str, orchestrator: str) -> str:
+def orchestrator_mailbox(scope: str, orchestrator: str) -> str:
     """Return the mailbox that one orchestrator takes reports from."""
-    return f"{pipeline}.orchestrator.{orchestrator}"
+    return f"{scope}.orchestrator.{orchestrator}"

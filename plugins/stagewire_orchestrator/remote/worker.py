@@ -26,16 +26,18 @@ class WorkerPipeline:
         context: What the App offers.
         stage: The stage; nothing of the others is built.
         replicas: The numbers of the replicas.
+        scope: What the mailboxes and edges are called by.
     """
 
     def __init__(
-        self, options: OrchestratorOptions, context: BuildContext, stage: str, replicas: Sequence[int]
+        self, options: OrchestratorOptions, context: BuildContext, stage: str, replicas: Sequence[int], *, scope: str
     ) -> None:
         self._options = options
+        self._scope = scope
         self._context = context
         self._seats = [Seat(stage, number) for number in replicas]
         self._transport = context.transport()
-        self._wiring = Wiring(options, context)
+        self._wiring = Wiring(options, context, scope)
         self._clients: list[LocalClient] = [
             self._wiring.worker_client(seat.stage, seat.replica, self._transport) for seat in self._seats
         ]
@@ -77,7 +79,7 @@ class WorkerPipeline:
     def _desk(self, seat: Seat, client: LocalClient) -> Desk:
         context = self._context
         return Desk(
-            context.pipeline,
+            self._scope,
             seat,
             client,
             node=self._wiring.graph.nodes[seat.stage],

@@ -30,7 +30,7 @@ def test_tk5_a_process_cut_off_at_any_call_leaves_nothing(shm: Path) -> None:
 def test_tk5_processes_killed_under_load_leave_nothing_beyond_the_ttl(shm: Path) -> None:
     ttl, moments = 0.3, random.Random(7)
     with Peer(shm, max_bytes=20 * SIZE, sweep=0.1) as survivor:
-        for _ in range(int(os.environ.get("STAGEWIRE_CHAOS", "2"))):
+        for _ in range(int(os.environ.get("STAGEWIRE_CHAOS_RUNS", "2"))):
             peer = Peer(shm, max_bytes=20 * SIZE)
             peer.tell("put_for_ever", "key", SIZE, ttl)
             time.sleep(moments.uniform(0.02, 0.15))

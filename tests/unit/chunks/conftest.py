@@ -233,7 +233,7 @@ class Pair:
 
     def __init__(self, wire: Any, **options: Any) -> None:
         build = options.pop("build", None)
-        hooks = ("log", "on_ready", "on_room", "edge")
+        hooks = ("log", "on_ready", "on_room", "on_sent", "edge")
         extra: dict[str, Any] = {name: options.pop(name) for name in hooks if name in options}
         self.wire = wire
         self.clock = ManualClock()

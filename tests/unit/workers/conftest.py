@@ -71,7 +71,7 @@ class Site:
         return build(self.options, self.context())
 
     def work(self, stage: str, *replicas: int) -> Worker:
-        worker = Worker(WorkerPipeline(self.options, self.context(), stage, replicas or (0,)))
+        worker = Worker(WorkerPipeline(self.options, self.context(), stage, replicas or (0,), scope="test"))
         self.workers.append(worker)
         return worker
 
