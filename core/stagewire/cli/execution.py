@@ -96,6 +96,14 @@ def _execute(program: Program, request: Request) -> int:
     return _status(report, stop)
 
 
+def run_job(program: Program, config: Config, job: Job, deadline: float) -> tuple[RunReport, int]:
+    """Run a job until it ends or a signal stops it; returns its report and the exit status."""
+    stop = StopSignal()
+    with program.watchdog.after_signal(deadline + BEYOND_DEADLINE):
+        report = _run(program, config, job, stop, deadline)
+    return report, _status(report, stop)
+
+
 def _run(program: Program, config: Config, job: Job, stop: StopSignal, deadline: float) -> RunReport:
     async def run() -> RunReport:
         try:
