@@ -61,14 +61,19 @@ class Pieces:
         size = int(self._options.piece)
         todo = deque(range(start // size, -(-stop // size)) if start < stop else ())
         window: deque[tuple[int, asyncio.Task[memoryview]]] = deque()
+
+        def fill() -> None:
+            while todo and len(window) < self._options.inflight:
+                index = todo.popleft()
+                window.append((index, asyncio.create_task(self.piece(export, path, index, file))))
+
         try:
-            while todo or window:
-                while todo and len(window) < self._options.inflight:
-                    index = todo.popleft()
-                    window.append((index, asyncio.create_task(self.piece(export, path, index, file))))
+            fill()
+            while window:
                 index, task = window[0]
                 data = await task
                 window.popleft()
+                fill()
                 yield data[max(0, start - index * size) : stop - index * size]
         finally:
             tasks = [task for _index, task in window]
