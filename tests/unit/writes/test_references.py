@@ -141,10 +141,10 @@ def test_ws8_an_agent_fetches_for_10_seconds_at_most(play: Play) -> None:
         forger = Forger(world, session)
         right = await forger.store(VALUE)
 
-        async def hang(_key: str) -> Any:
+        async def hang(_key: str) -> None:
             await asyncio.sleep(1_000)
 
-        world.kv.get = hang  # type: ignore[method-assign]
+        world.kv.get = hang  # type: ignore[assignment, method-assign]
         began = asyncio.get_running_loop().time()
         with pytest.raises(PayloadMissing, match="10 s"):
             await forger.send(right)
