@@ -116,7 +116,9 @@ class Target:
 
     async def _ask(self) -> None:
         asked = dict(self.sessions)
-        pong = await self._remote.call(self.node, "ping", Ping(self._source, list(asked)), Pong, timeout=PING_TIMEOUT)
+        patience = min(PING_TIMEOUT, self._options.idle / 3)
+        ping = Ping(self._source, list(asked))
+        pong = await self._remote.call(self.node, "ping", ping, Pong, timeout=patience)
         for name, session in asked.items():
             state = pong.sessions.get(name)
             if state is None:
