@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 import redis
@@ -41,10 +44,11 @@ class Fleet:
         self.config = folder / "fleet.yaml"
         self.config.write_text(CONFIG.format(root=self.root, amqp=amqp, redis=redis_url))
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._feeders: list[threading.Thread] = []
         self.start_agent()
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, "-m", "stagewire", *arguments], stderr=subprocess.PIPE)
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-m", "stagewire", *arguments], stderr=subprocess.PIPE, **options)
         self._processes.append(process)
         return process
 
@@ -57,6 +61,17 @@ class Fleet:
 
     def put(self, file: Path, path: str = "x") -> subprocess.Popen[bytes]:
         return self.start("put", str(file), f"files/{path}", "-c", str(self.config))
+
+    def put_slowly(self, file: Path) -> subprocess.Popen[bytes]:
+        """Put what is fed to the client little by little; returns once the session is open, or the client has ended."""
+        client = self.start("put", "-", "files/x", "-c", str(self.config), stdin=subprocess.PIPE)
+        pipe, client.stdin = client.stdin, None
+        assert pipe is not None
+        self._feeders.append(threading.Thread(target=_feed, args=(pipe, file)))
+        self._feeders[-1].start()
+        staging = self.root / ".stagewire"
+        self._eventually(lambda: client.poll() is not None or any(staging.glob("*.part")), 60)
+        return client
 
     def end(self, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         _out, errors = process.communicate(timeout=60)
@@ -91,7 +106,7 @@ class Fleet:
         deadline = time.monotonic() + seconds
         while not holds():
             assert time.monotonic() < deadline, "something was left behind"
-            time.sleep(0.2)
+            time.sleep(0.02)
 
     def close(self) -> None:
         for process in self._processes:
@@ -100,6 +115,18 @@ class Fleet:
             process.wait()
             if process.stderr is not None:
                 process.stderr.close()
+        for feeder in self._feeders:
+            feeder.join()
+
+
+def _feed(pipe: IO[bytes], file: Path) -> None:
+    """Feed for about a second, to a client that may be killed meanwhile."""
+    content = file.read_bytes()
+    with suppress(BrokenPipeError), pipe:
+        for at in range(0, len(content), 1 << 20):
+            pipe.write(content[at : at + (1 << 20)])
+            pipe.flush()
+            time.sleep(0.04)
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ def torment(fleet: Fleet, files: tuple[Path, Path], strike: Callable[[subprocess
     fleet.must_put(old)
     for _ in range(RUNS):
         before = fleet.content()
-        client = fleet.put(new)
-        time.sleep(DICE.uniform(0.6, 2.0))
+        client = fleet.put_slowly(new)
+        time.sleep(DICE.uniform(0.0, 0.9))
         strike(client)
         status, errors = fleet.end(client)
         if status == 0:
