@@ -6,7 +6,7 @@ INPUT ?= configs/quickstart.txt
 OUTPUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint wheel fmt bench lock clean
+.PHONY: help demo test chaos check lint wheel fmt bench lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -33,6 +33,9 @@ demo: $(VENV)/.runtime ## Turn a text into Morse code you can hear: out/sentence
 
 test: $(VENV)/.dev ## Run the whole test suite.
 	@$(BIN)/python -m pytest
+
+chaos: $(VENV)/.dev ## Kill agents, controllers, Redis and RabbitMQ at random moments, 20 times each.
+	@STAGEWIRE_CHAOS_RUNS=20 $(BIN)/python -m pytest tests/integration/writes/test_chaos.py
 
 check: lint wheel ## Run what CI runs besides the tests.
 
