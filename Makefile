@@ -64,7 +64,8 @@ bench: $(VENV)/.bench ## Measure speed and memory beside named peers; prints a t
 	@$(BIN)/python benchmarks/run.py
 
 chaos: $(VENV)/.dev ## Kill, cut and stop workers, agents, brokers and stores at many moments; RUNS=20 of each.
-	@STAGEWIRE_CHAOS_RUNS=$(RUNS) $(BIN)/python -m pytest tests/integration/workers tests/integration/rabbitmq tests/integration/shm
+	@STAGEWIRE_CHAOS_RUNS=$(RUNS) $(BIN)/python -m pytest tests/integration/workers tests/integration/rabbitmq \
+		tests/integration/shm tests/integration/writes
 
 soak: $(VENV)/.dev ## CSP under random failures for SOAK=600 seconds, REQUESTS=50000 over RabbitMQ: nothing may be left or grow.
 	@$(BIN)/python scripts/soak_csp.py --seconds $(SOAK)

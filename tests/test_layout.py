@@ -13,7 +13,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOTS = ("core", "plugins", "transports")
-PUBLIC_MODULES = {"stagewire", "stagewire.lifecycle", "stagewire.codec", "stagewire.testing"}
+PUBLIC_MODULES = {
+    "stagewire",
+    "stagewire.claims",
+    "stagewire.cli",
+    "stagewire.codec",
+    "stagewire.leases",
+    "stagewire.lifecycle",
+    "stagewire.testing",
+}
 """What a plugin may import of the core."""
 
 

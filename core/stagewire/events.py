@@ -192,6 +192,35 @@ CSP = (
 )
 
 
+WRITES = (
+    event("agent.started", "info", "export node instance", "An agent serves an export."),
+    event("agent.stopped", "info", "export node", "An agent has ended its sessions and let go of its tree (WS-15)."),
+    event("agent.unregistered", "warning", "cause", "An agent could not be registered; it is tried again."),
+    event("agent.mailbox_failed", "warning", "mailbox cause", "An agent could not take requests; it tries again."),
+    event("agent.reply_failed", "warning", "mailbox cause", "An answer could not be sent; it is tried once more."),
+    event("agent.fault", "error", "mailbox cause", "A request failed in a way that was not foreseen."),
+    event("agent.files_reaped", "info", "files", "Unfinished files of killed agents were removed (WS-19)."),
+    event("session.opened", "debug", "path node", "A write session holds its path."),
+    event("session.degraded", "warning", "path cause", "From now on payload goes in the messages (WS-9)."),
+    event("session.failed", "warning", "path cause", "A write session cannot go on."),
+    event(
+        "session.finalized",
+        "info",
+        "path bytes kv_bytes raw_bytes retries",
+        "A file is written and has its name; bytes by the way that they took, and frames that were sent again (WS-20).",
+    ),
+    event(
+        "session.aborted",
+        "info",
+        "path kv_bytes raw_bytes retries",
+        "A write session was given up; the old file is whole in atomic mode.",
+    ),
+    event("session.closed", "info", "path frames duplicates", "An agent has ended a session; repeats it had (WS-6)."),
+    event("write.small_put", "info", "path bytes", "A small file was written in one request (WS-13)."),
+    event("session.reaped", "warning", "path idle", "An agent gave up a session of which it heard nothing (WS-12)."),
+)
+
+
 def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     index: dict[str, Event] = {}
     for each in (each for section in sections for each in section):
@@ -201,7 +230,9 @@ def _index(*sections: Iterable[Event]) -> Mapping[str, Event]:
     return MappingProxyType(index)
 
 
-CATALOGUE: Mapping[str, Event] = _index(APP, LOGS, LIFECYCLE, TRANSPORT, LEASES, CHUNKS, ORCHESTRATOR, WORKERS, CSP)
+CATALOGUE: Mapping[str, Event] = _index(
+    APP, LOGS, LIFECYCLE, TRANSPORT, LEASES, CHUNKS, ORCHESTRATOR, WORKERS, CSP, WRITES
+)
 """Every event by its name."""
 
 _strict = "PYTEST_VERSION" in os.environ or sys.flags.dev_mode

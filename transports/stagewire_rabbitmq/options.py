@@ -8,8 +8,11 @@ from pydantic import ByteSize, Field, SecretStr, field_validator
 
 from stagewire import Options
 
-MESSAGE_LIMIT = 8 * 1024 * 1024
-"""The hard limit of one message: brokers refuse from 16 MiB (4.x) or 128 MiB (3.x) on by closing the channel."""
+MESSAGE_LIMIT = 8 * 1024 * 1024 + 64 * 1024
+"""The hard limit of one message: 8 MiB of payload and what goes around it.
+
+Brokers refuse from 16 MiB (4.x) or 128 MiB (3.x) on by closing the channel.
+"""
 
 
 class RabbitMQOptions(Options):

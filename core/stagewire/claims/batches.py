@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from stagewire.claims.claim_check import Claim, ClaimCheck
-from stagewire.spec.transport import BatchTransport, Delivery, Message
+from stagewire.spec.transport import INLINE, BatchTransport, Delivery, Message
 
 CLAIM = "claim"
 """Header of a message whose payload is elsewhere."""
@@ -83,7 +83,7 @@ class ClaimedBatches:
                 claim.drop()  # does nothing to one that was handed over
 
     async def _outgoing(self, message: Message, claims: list[Claim]) -> Message:
-        if not self._check.is_large(message.payload):
+        if INLINE in message.headers or not self._check.is_large(message.payload):
             return message
         claim = await self._check.check_in(message.payload)
         claims.append(claim)

@@ -7,7 +7,7 @@ import json
 import sys
 import traceback
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,30 +116,14 @@ class Execution:
 
     async def run(self, source: FileInput | None, directory: Path | None, output: Path) -> Outcome:
         """Run, show, and give the event loop little time to end."""
-        watchdog, teardown = self.program.watchdog, TEARDOWN
-        try:
-            blocker = partial(_blocker, asyncio.get_running_loop())
-            with watchdog.after_signal(self.request.deadline + BEYOND_DEADLINE, blocker):
-                outcome = await self._run(Job(source, output, input_directory=directory))
-            self._show(outcome)
-            if outcome.forced is not None:
-                teardown = FORCED_TEARDOWN
-            return outcome
-        finally:
-            watchdog.arm(teardown, "tasks and threads that do not end")
-
-    async def _run(self, job: Job) -> Outcome:
         with ExitStack() as stack:
             observe = stack.enter_context(_observer(self.request, self.config))
             if self.request.as_json:
                 stack.enter_context(redirect_stdout(sys.stderr))  # what a stage prints is not part of the object
-            job, deadline = replace(job, observe=observe), self.request.deadline
-            try:
-                return Outcome(
-                    await self.program.app.run(self.config, job, stop=self.stop, deadline=deadline, tell=tell)
-                )
-            except ForcedStop as forced:
-                return Outcome(forced.report or RunReport(stopped=True), forced)
+            job = Job(source, output, observe, directory)
+            outcome = await _run(self.program, self.config, job, self.stop, self.request.deadline)
+        self._show(outcome)
+        return outcome
 
     def _show(self, outcome: Outcome) -> None:
         report, forced = outcome.report, outcome.forced
@@ -162,6 +146,27 @@ class Execution:
                 data |= {"ok": False, "error": error_data(forced)}
             return json.dumps(data, default=str) + "\n"
         return "" if self.request.quiet else summary.as_text(report)
+
+
+def run_job(program: Program, config: Config, job: Job, deadline: float) -> tuple[RunReport, int]:
+    """Run a job until it ends or a signal stops it; returns its report and the exit status."""
+    stop = StopSignal()
+    outcome = asyncio.run(_run(program, config, job, stop, deadline))
+    for line in lines_of(outcome.forced) if outcome.forced is not None else ():
+        tell(line)
+    return outcome.report, _status(outcome, stop)
+
+
+async def _run(program: Program, config: Config, job: Job, stop: StopSignal, deadline: float) -> Outcome:
+    watchdog, teardown = program.watchdog, TEARDOWN
+    try:
+        with watchdog.after_signal(deadline + BEYOND_DEADLINE, partial(_blocker, asyncio.get_running_loop())):
+            return Outcome(await program.app.run(config, job, stop=stop, deadline=deadline, tell=tell))
+    except ForcedStop as forced:
+        teardown = FORCED_TEARDOWN
+        return Outcome(forced.report or RunReport(stopped=True), forced)
+    finally:
+        watchdog.arm(teardown, "tasks and threads that do not end")
 
 
 def _blocker(loop: asyncio.AbstractEventLoop) -> str:

@@ -116,7 +116,7 @@ class FileInput:
         return self._stop_reading not in [fd for fd, _event in poll.poll()]
 
 
-def open_input(path: str) -> FileInput:
+def open_input(path: str, block: int = BLOCK) -> FileInput:
     """Open a path, or standard input for ``-``.
 
     Raises:
@@ -130,7 +130,7 @@ def open_input(path: str) -> FileInput:
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         os.close(fd)
         raise click.BadParameter(f"{name} is a directory; name a file, or - for standard input", param_hint="--input")
-    return FileInput(fd, name)
+    return FileInput(fd, name, block)
 
 
 def _standard_input() -> int:

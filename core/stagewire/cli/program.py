@@ -19,6 +19,7 @@ from stagewire.spec.hooks import PROJECT
 if TYPE_CHECKING:
     from stagewire.app import App
     from stagewire.config import Config
+    from stagewire.spec.pipeline import Job, RunReport
 
 
 class Program:
@@ -55,6 +56,15 @@ class Program:
     def load(self, config: str, overlays: Sequence[str]) -> Config:
         """Load a configuration with its overlays. Raises `ConfigError`."""
         return self.app.load([config, *overlays])
+
+    def run_job(self, config: Config, job: Job, *, deadline: float) -> tuple[RunReport, int]:
+        """Run a job of a plugin's command as ``stagewire run`` does; returns its report and the exit status.
+
+        SIGTERM and Ctrl-C ask for the stop, which may take ``deadline`` seconds. Raises what the run raises.
+        """
+        from stagewire.cli.execution import run_job  # noqa: PLC0415 — `--help` needs no asyncio
+
+        return run_job(self, config, job, deadline)
 
 
 pass_program = click.make_pass_decorator(Program)

@@ -43,6 +43,9 @@ DEAD_MAILBOX = "dead-mailbox"
 DEAD_DELIVERIES = "dead-deliveries"
 """Header of a dead letter: how often it was delivered there."""
 
+INLINE = "inline"
+"""Header of a message whose payload is to travel in the message itself, never as a claim; the value is ``"1"``."""
+
 StageId = int | str
 """Names a stage: its name in a YAML file, or its number in a hand-made pipeline."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stagewire import ChunkExpired, ChunkKey, ChunkLink, ChunkMessage, KVError, Message, Permanent, Retryable
+from stagewire import INLINE, ChunkExpired, ChunkKey, ChunkLink, ChunkMessage, KVError, Message, Permanent, Retryable
 from stagewire.claims import ClaimCheck, ClaimedTransport
 from stagewire.claims.chunks import FETCHES
 from stagewire_local.transport import LocalTransport
@@ -306,6 +306,18 @@ def test_tr10_mailboxes_carry_large_payloads_and_replies_by_claim() -> None:
             assert (await batches.request("rpc", Message(1), timeout=5)).payload == LARGE
             await server
             assert await world.kv.keys() == []
+
+    asyncio.run(main())
+
+
+def test_tr10_a_message_that_asks_for_it_never_travels_as_a_claim() -> None:
+    async def main() -> None:
+        async with opened() as world:
+            batches = world.transport.batches()
+            await batches.put_batch("jobs", [Message(LARGE, {INLINE: "1"})])
+            assert await world.kv.keys() == []
+            async with batches.get_batch("jobs") as (delivery,):
+                assert delivery.message.payload == LARGE
 
     asyncio.run(main())
 
