@@ -12,7 +12,7 @@ REQUESTS ?= 50000
 RUNS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser check lint wheel fmt bench chaos soak up feed down lock clean
+.PHONY: help demo test check lint wheel fmt bench chaos soak up feed down lock clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -37,13 +37,9 @@ $(VENV)/.bench: $(VENV)/.dev
 demo: $(VENV)/.runtime ## Turn a text into Morse code you can hear: out/sentences.txt, out/tone.wav.
 	@$(BIN)/stagewire run configs/quickstart.yaml --input $(INPUT) --output $(OUTPUT)
 
-test: $(VENV)/.dev ## Run the whole test suite.
+test: $(VENV)/.dev ## Run the whole test suite; installs the services that it starts, if it may.
+	@scripts/install-services
 	@$(BIN)/python -m pytest
-
-node_modules/axe-core:
-	@npm install --no-save --no-audit --no-fund --silent axe-core@4.14.1
-
-browser: node_modules/axe-core ## Fetch axe-core, which looks at the HTML report in Chromium (apt-get install chromium).
 
 check: lint wheel ## Run what CI runs besides the tests.
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -189,12 +190,9 @@ def report(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def axe(unavailable: Unavailable) -> str:
+def axe() -> str:
     """The source of axe-core."""
-    path = Path(os.environ.get("STAGEWIRE_TEST_AXE", ROOT / "node_modules" / "axe-core" / "axe.min.js"))
-    if not path.is_file():
-        unavailable("no axe-core: make browser")
-    return path.read_text()
+    return resources.files("axe_core_python").joinpath("axe.min.js").read_text()
 
 
 @pytest.fixture
