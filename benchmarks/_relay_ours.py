@@ -32,9 +32,9 @@ class Reader:
         self._some = threading.Event()
         face.set_wakeup(self._wake)  # type: ignore[attr-defined] # optional in the contract, and it has it
 
-    def _wake(self, requests: Sequence[str] | None = None) -> None:
+    def _wake(self, *requests: str) -> None:
         with self._lock:
-            self._woken.update(self._known if requests is None else requests)
+            self._woken.update(requests or self._known)
         self._some.set()
 
     def expect(self, requests: Sequence[str]) -> None:
