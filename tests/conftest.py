@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from hypothesis import settings
 
 from stagewire.testing.services import PrivateRabbitMQ, PrivateRedis, ServiceUnavailable
 
 _numbers = itertools.count()
+
+settings.register_profile("any machine", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)
