@@ -100,7 +100,7 @@ def test_the_plugin_is_loaded_and_the_broken_one_is_told_from_it(installation: I
 
 def test_its_options_are_shown_and_are_part_of_the_schema(installation: Installation) -> None:
     shown = installation.stagewire("plugins", "show", "echo.echo").stdout
-    assert "times  integer; default 1; How often each chunk is said." in shown
+    assert "times    integer  1        How often each chunk is said." in shown
     assert "How often each chunk is said." in installation.stagewire("schema").stdout
 
 

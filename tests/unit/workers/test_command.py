@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stagewire.cli.exits import Exit
 from stagewire.cli.main import invoke
 
 HEAD = """version: 1
@@ -49,5 +50,5 @@ def test_or15_only_an_orchestrator_has_workers(tmp_path: Path, capsys: pytest.Ca
 def test_tr7_a_worker_without_a_broker_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "p.yaml"
     file.write_text(HEAD)
-    assert invoke(["worker", str(file), "--stage", "sentences"]) == 1
+    assert invoke(["worker", str(file), "--stage", "sentences"]) == Exit.USAGE
     assert "nothing listens there" in capfd.readouterr().err

@@ -35,6 +35,7 @@ class Sessions(RuleBasedStateMachine):
         self.file: bytes | None = None
         self.draft = bytearray()
         self.session: WriteSession | None = None
+        self.orphaned = False  # the agent that the session was opened at is gone, and its hold of the path with it
         self.numbers = 0
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
@@ -59,6 +60,7 @@ class Sessions(RuleBasedStateMachine):
         with suppress(WriteError):  # a killed agent may still hold the path, or be unknown
             self.session = self.run(self.world.controller.open_session("data", "x"))
             self.draft = bytearray()
+            self.orphaned = False
 
     @precondition(lambda self: self.session is not None)
     @rule(size=st.integers(0, 150))
@@ -110,7 +112,7 @@ class Sessions(RuleBasedStateMachine):
         data = self.bytes(size)
         try:
             self.run(self.world.controller.put_small("data", "x", data))
-            assert self.session is None
+            assert self.session is None or self.orphaned
             self.file = data
         except WriteError:
             assert self.content() in (self.file, data)
@@ -143,6 +145,7 @@ class Sessions(RuleBasedStateMachine):
             self.world.agent = self.world.new_agent()
             await self.world.agent.start()
 
+        self.orphaned = True
         self.run(restart())
 
     @rule()
@@ -168,6 +171,7 @@ class Sessions(RuleBasedStateMachine):
             self.world.agent = self.world.new_agent()
             await self.world.agent.start()
 
+        self.orphaned = True
         self.run(kill())
 
     @invariant()
