@@ -51,6 +51,8 @@ def test_every_entry_point_names_a_module_that_exists() -> None:
     for name, module in project["entry-points"]["stagewire.plugins"].items():
         path = module.replace(".", "/") + ".py"
         assert any((ROOT / root / path).is_file() for root in ROOTS), f"entry point {name} = {module}"
+    declared = project["entry-points"]["stagewire.commands"].values()
+    assert set(declared) <= set(project["entry-points"]["stagewire.plugins"].values())
 
 
 def test_every_package_is_under_the_import_contracts() -> None:

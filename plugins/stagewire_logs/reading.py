@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -175,20 +177,28 @@ def _is_text(raw: bytes) -> bool:
 
 def _sound(lines: Sequence[Line]) -> bool:
     """Whether all timestamps are in our one form and all levels are ours. Looks at all lines at once: this is hot."""
-    stamps = [line.timestamp for line in lines]
+    stamps = list(map(_TIMESTAMP, lines))
     joined = "".join(stamps)
     if len(joined) != STAMP * len(lines) or joined[STAMP - 1 :: STAMP].strip("Z") or joined[10::STAMP].strip("T"):
         return False
-    if not RANK.keys() >= {line.level for line in lines} or joined[19::STAMP].strip("."):
+    if not RANK.keys() >= set(map(_LEVEL, lines)) or joined[19::STAMP].strip("."):
         return False
     if not all(joined[at::STAMP].isdigit() for at in _SECONDS):
         return False
-    first, last = min(stamps)[:_MINUTE], max(stamps)[:_MINUTE]
-    minutes = {first} if first == last else {stamp[:_MINUTE] for stamp in stamps}
-    return all(is_stamp(f"{minute}:00.000000Z") for minute in minutes)
+    return all(is_stamp(f"{minute}:00.000000Z") for minute in _minutes(stamps))
+
+
+def _minutes(stamps: list[str]) -> Iterator[str]:
+    """Yield each minute of the timestamps once."""
+    in_order, at = sorted(stamps), 0
+    while at < len(in_order):
+        minute = in_order[at][:_MINUTE]
+        yield minute
+        at = bisect_right(in_order, f"{minute}~", at)
 
 
 _MINUTE = len("2026-12-01T12:00")
+_TIMESTAMP, _LEVEL = attrgetter("timestamp"), attrgetter("level")
 _SECONDS = (17, 18, 20, 21, 22, 23, 24, 25)
 """Where a timestamp has the digits of its seconds."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from stagewire_logs.lines import Line
 from stagewire_logs.sketch import Sketch
@@ -26,6 +27,8 @@ Times = dict[str, str]
 """When something last happened to requests, by their ids."""
 
 _NONE = Sketch()
+
+_REQUEST, _TIMESTAMP = attrgetter("request_id"), attrgetter("timestamp")
 
 Groups = Mapping[tuple[str, str], Sequence[Line]]
 """Lines by event and stage."""
@@ -128,10 +131,10 @@ class Requests:
             self.totals[stage].extend([stages[stage] for stages in told if stage in stages])
 
     def _forwarded(self, lines: Sequence[Line]) -> None:
-        for line in lines:
-            edge = line.edge or ""
-            self.edges[edge] += 1
-            self.chunks[edge] += line.chunks or 0
+        edges, chunks = self.edges, self.chunks
+        for (edge, count), times in Counter([(line.edge or "", line.chunks or 0) for line in lines]).items():
+            edges[edge] += times
+            chunks[edge] += count * times
 
     def _forget(self, ended: Times) -> None:
         """Let go of what a request that has ended was still in."""
@@ -142,7 +145,10 @@ class Requests:
 
 
 def _times(lines: Sequence[Line]) -> Times:
-    return {line.request_id or "": line.timestamp for line in lines}
+    times = dict(zip(map(_REQUEST, lines), map(_TIMESTAMP, lines), strict=True))
+    if None in times:
+        return {line.request_id or "": line.timestamp for line in lines}
+    return times
 
 
 def _follow(here: Times, came: Sequence[Line], went: Sequence[Line], earlier: Times) -> Times:
@@ -152,13 +158,18 @@ def _follow(here: Times, came: Sequence[Line], went: Sequence[Line], earlier: Ti
     order: the clock may have stepped back.)
     """
     arrivals, departures = _times(came), _times(went)
-    both = (arrivals.keys() & departures.keys()) - here.keys()
+    again = {request for request in here.keys() & arrivals.keys() if request in departures}
     if len(arrivals) != len(came):
         left_over = Counter([line.request_id or "" for line in came])
         left_over.subtract([line.request_id or "" for line in went])
-        both -= {request for request, count in left_over.items() if count > 0}
-    opened = {request: arrivals[request] for request in arrivals.keys() - both}
-    _move(here, opened, {request: departures[request] for request in departures.keys() - both}, earlier)
+        again |= {request for request, count in left_over.items() if count > 0 and request in departures}
+    opened = {request: arrivals[request] for request in (arrivals.keys() - departures.keys()) | again}
+    _move(
+        here,
+        opened,
+        {request: departures[request] for request in (departures.keys() - arrivals.keys()) | again},
+        earlier,
+    )
     return departures
 
 

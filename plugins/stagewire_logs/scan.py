@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import get_context
 
@@ -18,6 +20,9 @@ STRETCH = 16 * 1024 * 1024
 
 ALONE = 4 * STRETCH
 """Bytes below which a file is not worth a second process."""
+
+UNCOLLECTED = 100_000
+"""Objects that may come to be before Python looks for cycles among them; counting makes many objects and no cycles."""
 
 Problem = Callable[[str, str], None]
 """Takes the name of a source and why it could not be read to its end."""
@@ -94,6 +99,21 @@ def count(part: Part, keep: Filter) -> tuple[list[Tally], list[str]]:
 
 def stretches(part: Part, keep: Filter, faults: list[str]) -> Iterator[Tally]:
     """Yield tallies of a part, one for every `STRETCH` bytes, and note why it could not be read to its end."""
+    with _rare_collection():
+        yield from _counted(part, keep, faults)
+
+
+@contextmanager
+def _rare_collection() -> Iterator[None]:
+    young, *older = gc.get_threshold()
+    gc.set_threshold(max(young, UNCOLLECTED), *older)
+    try:
+        yield
+    finally:
+        gc.set_threshold(young, *older)
+
+
+def _counted(part: Part, keep: Filter, faults: list[str]) -> Iterator[Tally]:
     reader = Reader(part.name)
     tally = _next_tally(reader)
     for block in blocks(part, broken=faults.append, oversized=reader.oversized):

@@ -50,8 +50,8 @@ class Sketch:
             known = self._without_zeros(known)
         if not known:
             return
-        log, scale, ceil = math.log, _SCALE, math.ceil
-        self._buckets.update([ceil(log(value) * scale) for value in known])
+        scale, ceil = _SCALE, math.ceil
+        self._buckets.update([ceil(exponent * scale) for exponent in map(math.log, known)])
         self._note(len(known), math.fsum(known), min(known), max(known))
         self._shrink()
 

@@ -104,7 +104,7 @@ class _FromPlugins(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         try:
-            return ctx.ensure_object(Program).catalog.command(cmd_name)
+            return ctx.ensure_object(Program).command(cmd_name)
         except PluginError as error:
             if ctx.resilient_parsing:  # the shell completes a name
                 return None

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 import stagewire
-from stagewire.cli import plugin
+from stagewire.cli.declared import declared_command
 from stagewire.cli.watchdog import Watchdog
-from stagewire.registry import Catalog, given
-from stagewire.spec.hooks import PROJECT
 
 if TYPE_CHECKING:
     from stagewire.app import App
     from stagewire.config import Config
+    from stagewire.registry import Catalog
     from stagewire.spec.pipeline import Job, RunReport
 
 
@@ -42,9 +41,23 @@ class Program:
     @cached_property
     def catalog(self) -> Catalog:
         """The plugins. What one prints at import goes to standard error: standard output is the command's."""
+        from stagewire.cli import plugin  # noqa: PLC0415 — a command that is declared needs no discovery
+        from stagewire.registry import Catalog, given  # noqa: PLC0415 — same
+        from stagewire.spec.hooks import PROJECT  # noqa: PLC0415 — same
+
         core = given({"core": plugin}, PROJECT, stagewire.__version__)
         with redirect_stdout(sys.stderr):
             return Catalog.discover(environ=self.environ, extra_plugins=self._extra_plugins, built_in=core)
+
+    def command(self, name: str) -> click.Command:
+        """Return the command that is called ``name``: of the plugin that declares it, else of whichever offers it.
+
+        Raises:
+            PluginError: There is none, or its plugin cannot be used.
+        """
+        with redirect_stdout(sys.stderr):
+            declared = declared_command(name, self.environ)
+        return declared or self.catalog.command(name)
 
     @cached_property
     def app(self) -> App:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stagewire.spec.pipeline import Progress
+if TYPE_CHECKING:
+    from stagewire.spec.pipeline import Progress
 
-Observe = Callable[[Progress], None]
+Observe = Callable[["Progress"], None]
 
 FRAMES = 10
 """How often a second what is shown is drawn anew."""

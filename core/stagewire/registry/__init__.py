@@ -5,7 +5,7 @@ from stagewire.registry.axes import AXES, noun
 from stagewire.registry.candidates import Candidate, given, installed_candidates
 from stagewire.registry.catalog import Catalog
 from stagewire.registry.records import PluginRecord, PluginState
-from stagewire.registry.selection import ALLOW_VARIABLE, BLOCK_VARIABLE, Selection
+from stagewire.selection import ALLOW_VARIABLE, BLOCK_VARIABLE, Selection
 
 __all__ = [
     "ALLOW_VARIABLE",

@@ -11,7 +11,7 @@ from stagewire.registry.candidates import Candidate
 from stagewire.registry.extras import missing_extra
 from stagewire.registry.loading import Offer, load
 from stagewire.registry.records import PluginRecord, PluginState
-from stagewire.registry.selection import BLOCK_VARIABLE, Selection
+from stagewire.selection import BLOCK_VARIABLE, Selection
 from stagewire.spec.provider import Axis, Provider
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from stagewire.registry.axes import noun
 from stagewire.registry.candidates import Candidate, given, installed_candidates
 from stagewire.registry.lookup import find_owner, not_found
 from stagewire.registry.records import PluginRecord, PluginState
-from stagewire.registry.selection import Selection
+from stagewire.selection import Selection
 from stagewire.spec.provider import Axis, Provider
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pluggy
 
-from stagewire.spec.kv import KVBackend
-from stagewire.spec.lease import LeaseBackend
-from stagewire.spec.pipeline import Pipeline
-from stagewire.spec.provider import Provider
-from stagewire.spec.transport import Transport
-
 if TYPE_CHECKING:
     import click
+
+    from stagewire.spec.kv import KVBackend
+    from stagewire.spec.lease import LeaseBackend
+    from stagewire.spec.pipeline import Pipeline
+    from stagewire.spec.provider import Provider
+    from stagewire.spec.transport import Transport
 
 PROJECT = "stagewire"
 """The pluggy project name and, with ``.plugins``, the entry-point group."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import stagewire
 
 pytestmark = pytest.mark.integration
 
@@ -42,3 +45,17 @@ def test_importing_stagewire_loads_no_plugin_and_no_command_line() -> None:
     names = loaded("import stagewire")
     assert not {name for name in names if name.startswith("stagewire_")}
     assert "click" not in names
+
+
+def test_a_declared_command_loads_its_own_plugin_only_and_no_models(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_text('{"event":"a","level":"info","timestamp":"2026-12-01T00:00:00.000000Z"}\n')
+    names = loaded(f"from stagewire.cli import invoke; invoke(['logs', 'tail', '--no-follow', {str(log)!r}])")
+    assert {name for name in names if name.startswith("stagewire_")} == {"stagewire_logs"}
+    assert not names & (HEAVY | {"asyncio", "pydantic"})
+
+
+def test_every_exported_name_is_there_and_none_else_is_made_up() -> None:
+    assert {name for name in stagewire.__all__ if not hasattr(stagewire, name)} == set()
+    assert set(stagewire.__all__) <= set(dir(stagewire))
+    assert not hasattr(stagewire, "no_such_name")
