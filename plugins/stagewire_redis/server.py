@@ -18,6 +18,7 @@ from stagewire import Closed, KVError
 from stagewire_redis.faults import explain, name_server
 from stagewire_redis.options import RedisOptions
 from stagewire_redis.scripts import PROBE
+from stagewire_redis.slices import slicing
 
 T = TypeVar("T")
 Command = Sequence[Any]
@@ -79,6 +80,7 @@ class Server:
             retry=Retry(ExponentialBackoff(cap=0.5, base=0.02), RETRIES),
             protocol=3,
         )
+        pool.connection_class = slicing(pool.connection_class)
         self._place, self._secret = name_server(pool.connection_kwargs), pool.connection_kwargs.get("password")
         return redis_asyncio.Redis.from_pool(pool)
 

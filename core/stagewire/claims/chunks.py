@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, TypeVar
+from typing import Any
 
-from stagewire.claims.claim_check import Claim, ClaimCheck
-from stagewire.errors import Retryable, TransportError
+from stagewire.claims.claim_check import ClaimCheck
+from stagewire.claims.outgoing import CheckIn, Window
+from stagewire.codec import weigh
+from stagewire.errors import Permanent, Retryable, TransportError
 from stagewire.spec.transport import ChunkKey, ChunkMessage, ChunkTransport, WakeUp
-
-T = TypeVar("T")
 
 STORE_TIMEOUT = 30.0
 FETCHES = 8
@@ -35,7 +34,7 @@ class ClaimedChunks:
         self._check = check
         self._loop = loop
         self._lock = threading.Lock()
-        self._sent: dict[ChunkKey, tuple[ChunkMessage, ChunkMessage, Claim]] = {}
+        self._sent: dict[ChunkKey, CheckIn] = {}
         self._fetching: dict[ChunkKey, tuple[ChunkMessage, Future[Any]]] = {}
         self._room = asyncio.Semaphore(FETCHES)
         self._wakeup: WakeUp = lambda *_requests: None
@@ -47,20 +46,78 @@ class ClaimedChunks:
             raise result
 
     def put_many(self, items: Sequence[tuple[ChunkKey, ChunkMessage]]) -> Sequence[Exception | None]:
-        """Put several chunks; those whose payload could not be stored fail by themselves."""
+        """Put several chunks, their payloads stored several at once.
+
+        Once one of a request has failed, its later ones fail too; other requests are not touched.
+        """
         results: list[Exception | None] = [None] * len(items)
+        failed: dict[tuple[int | str, str], TransportError] = {}
         small: list[tuple[ChunkKey, ChunkMessage]] = []
         places: list[int] = []
-        for place, (key, message) in enumerate(items):
-            try:
-                small.append((key, self._outgoing(key, message)))
+        for place, ((key, _message), outgoing) in enumerate(zip(items, self._check_in(items), strict=True)):
+            run = (key.stage, key.request)
+            if run in failed:
+                results[place] = _after(failed[run], key)
+            elif isinstance(outgoing, TransportError):
+                results[place] = failed[run] = outgoing
+            else:
+                small.append((key, outgoing))
                 places.append(place)
-            except TransportError as error:
-                results[place] = error
         for place, result in zip(places, self._put_small(small), strict=True):
             results[place] = result
-            self._settle(items[place][0], result)
+        for (key, _message), result in zip(items, results, strict=True):
+            self._settle(key, result)
         return results
+
+    def _check_in(self, items: Sequence[tuple[ChunkKey, ChunkMessage]]) -> list[ChunkMessage | TransportError]:
+        """Return what travels for each chunk, or why it cannot; payloads begin to be stored in order."""
+        travels: list[ChunkMessage | TransportError] = [message for _key, message in items]
+        window = Window()
+        try:
+            for place, (key, message) in enumerate(items):
+                if not self._check.is_large(message["data"]):
+                    continue
+                size = weigh(message["data"])
+                while not window.has_room(size):
+                    oldest = window.end_oldest()
+                    travels[oldest] = self._stored(items[oldest][0])
+                self._begin(key, message)
+                window.begin(place, size)
+            while window:
+                oldest = window.end_oldest()
+                travels[oldest] = self._stored(items[oldest][0])
+        except BaseException:
+            for key, _message in items:
+                self._drop(key)
+            raise
+        return travels
+
+    def _begin(self, key: ChunkKey, message: ChunkMessage) -> None:
+        """Begin to store a payload; one of a repeat is stored already, or on its way."""
+        with self._lock:
+            before = self._sent.get(key)
+            if before is None or before.message is not message:
+                self._sent[key] = CheckIn(message, self._check, self._loop)
+        if before is not None and before.message is not message:
+            before.drop()
+
+    def _stored(self, key: ChunkKey) -> ChunkMessage | TransportError:
+        """Return what travels: for a repeat the same object again, which tells it from the next run's beginning."""
+        with self._lock:
+            check_in = self._sent.get(key)
+        if check_in is None:
+            return Permanent(f"the request of chunk {key} was cleaned up while its payload was being stored")
+        try:
+            return check_in.outgoing(STORE_TIMEOUT)
+        except TransportError as error:
+            self._drop(key)
+            return error
+
+    def _drop(self, key: ChunkKey) -> None:
+        with self._lock:
+            check_in = self._sent.pop(key, None)
+        if check_in is not None:
+            check_in.drop()
 
     def _put_small(self, items: Sequence[tuple[ChunkKey, ChunkMessage]]) -> Sequence[Exception | None]:
         together = getattr(self._inner, "put_many", None)
@@ -69,27 +126,15 @@ class ClaimedChunks:
             return results
         return [_outcome(self._inner.put, key, message) for key, message in items]
 
-    def _outgoing(self, key: ChunkKey, message: ChunkMessage) -> ChunkMessage:
-        """Return what travels: for a repeat the same object again, which tells it from the next run's beginning."""
-        if not self._check.is_large(message["data"]):
-            return message
-        with self._lock:
-            before = self._sent.get(key)
-        if before is not None and before[0] is message:
-            return before[1]
-        claim = self._on_loop(self._check.check_in(message["data"]))
-        outgoing = ChunkMessage(**{**message, "data": None, "claim": claim.key})
-        with self._lock:
-            self._sent[key] = (message, outgoing, claim)
-        return outgoing
-
     def _settle(self, key: ChunkKey, result: Exception | None) -> None:
-        if isinstance(result, Retryable):
+        if result is not None:
+            if not isinstance(result, Retryable):
+                self._drop(key)
             return
         with self._lock:
-            sent = self._sent.pop(key, None)
-        if sent is not None:
-            self._loop.call_soon_threadsafe(sent[2].hand_over if result is None else sent[2].drop)
+            check_in = self._sent.pop(key, None)
+        if check_in is not None:
+            check_in.hand_over()
 
     def get(self, key: ChunkKey) -> ChunkMessage | None:
         """Take a chunk; one whose payload is still being fetched is not there yet.
@@ -158,11 +203,11 @@ class ClaimedChunks:
         with self._lock:
             fetched = [key for key in self._fetching if key.request == request_id]
             payloads = [self._fetching.pop(key)[1] for key in fetched]
-            sent = [self._sent.pop(key)[2] for key in [key for key in self._sent if key.request == request_id]]
+            sent = [self._sent.pop(key) for key in [key for key in self._sent if key.request == request_id]]
         for payload in payloads:
             payload.cancel()
-        for claim in sent:
-            self._loop.call_soon_threadsafe(claim.drop)
+        for check_in in sent:
+            check_in.drop()
 
     def close(self) -> None:
         """Close the inner face and stop fetching."""
@@ -173,13 +218,10 @@ class ClaimedChunks:
         for payload in payloads:
             payload.cancel()
 
-    def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result(STORE_TIMEOUT)
-        except FutureTimeoutError:
-            future.cancel()
-            raise Retryable(f"the payload was not stored within {STORE_TIMEOUT:g} s") from None
+
+def _after(earlier: TransportError, key: ChunkKey) -> TransportError:
+    """Return the error of a chunk that was not put because an earlier one of its request was not."""
+    return type(earlier)(f"chunk {key} was not put, since an earlier one of its request was not: {earlier}")
 
 
 def _outcome(put: Callable[[ChunkKey, ChunkMessage], None], key: ChunkKey, message: ChunkMessage) -> Exception | None:

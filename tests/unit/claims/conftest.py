@@ -1,13 +1,24 @@
-"""A KV backend and leases that do what a test says, in virtual time."""
+"""A KV backend and leases that do what a test says, in virtual time; and a transport with a claim-check."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from stagewire import Buffer, Holder, KVError, Lease
+from stagewire import Buffer, ChunkKey, ChunkLink, Holder, KVError, Lease
+from stagewire.claims import ClaimCheck, ClaimedTransport
+from stagewire_local.transport import LocalTransport
+from stagewire_memory.kv import MemoryKV
+from stagewire_memory.lease import MemoryLease
+from stagewire_memory.options import MemoryKVOptions
+from stagewire_memory.table import LeaseTable
+
+LARGE = b"x" * 5_000
+LINK = ChunkLink("a->b", "a", "b")
 
 
 class ScriptedKV:
@@ -97,3 +108,35 @@ def kv() -> ScriptedKV:
 @pytest.fixture
 def leases() -> OneLease:
     return OneLease()
+
+
+class World:
+    """A transport with a claim-check, and what is beneath it."""
+
+    def __init__(self, ttl: float = 60) -> None:
+        self.now = 0.0
+        table = LeaseTable(lambda: self.now)
+        self.kv = MemoryKV(MemoryKVOptions(), table)
+        self.leases = MemoryLease(table)
+        self.check = ClaimCheck(self.kv, self.leases, clock=lambda: self.now, ttl=ttl, threshold=1_000, grace=0.05)
+        self.inner = LocalTransport(clock=lambda: self.now)
+        self.transport = ClaimedTransport(self.inner, self.check)
+
+
+@asynccontextmanager
+async def opened(**options: Any) -> AsyncIterator[World]:
+    world = World(**options)
+    await world.transport.open()
+    try:
+        yield world
+    finally:
+        await world.transport.close()
+
+
+async def eventually_got(chunks: Any, key: ChunkKey) -> Any:
+    async with asyncio.timeout(5):
+        while True:
+            message = await asyncio.to_thread(chunks.get, key)
+            if message is not None:
+                return message
+            await asyncio.sleep(0.001)

@@ -4,55 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.unit.claims.conftest import LARGE, LINK, eventually_got, opened
 
-from stagewire import INLINE, ChunkExpired, ChunkKey, ChunkLink, ChunkMessage, KVError, Message, Permanent, Retryable
-from stagewire.claims import ClaimCheck, ClaimedTransport
+from stagewire import INLINE, ChunkExpired, ChunkKey, ChunkMessage, KVError, Message, Permanent, Retryable
 from stagewire.claims.chunks import FETCHES
-from stagewire_local.transport import LocalTransport
-from stagewire_memory.kv import MemoryKV
-from stagewire_memory.lease import MemoryLease
-from stagewire_memory.options import MemoryKVOptions
-from stagewire_memory.table import LeaseTable
-
-LARGE = b"x" * 5_000
-LINK = ChunkLink("a->b", "a", "b")
-
-
-class World:
-    """A transport with a claim-check, and what is beneath it."""
-
-    def __init__(self, ttl: float = 60) -> None:
-        self.now = 0.0
-        table = LeaseTable(lambda: self.now)
-        self.kv = MemoryKV(MemoryKVOptions(), table)
-        self.leases = MemoryLease(table)
-        self.check = ClaimCheck(self.kv, self.leases, clock=lambda: self.now, ttl=ttl, threshold=1_000, grace=0.05)
-        self.inner = LocalTransport(clock=lambda: self.now)
-        self.transport = ClaimedTransport(self.inner, self.check)
-
-
-@asynccontextmanager
-async def opened(**options: Any) -> AsyncIterator[World]:
-    world = World(**options)
-    await world.transport.open()
-    try:
-        yield world
-    finally:
-        await world.transport.close()
-
-
-async def eventually_got(chunks: Any, key: ChunkKey) -> Any:
-    async with asyncio.timeout(5):
-        while True:
-            message = await asyncio.to_thread(chunks.get, key)
-            if message is not None:
-                return message
-            await asyncio.sleep(0.001)
 
 
 def test_tr10_a_large_chunk_travels_as_a_claim_and_the_receiver_cannot_tell() -> None:
