@@ -144,19 +144,8 @@ class AgentSession:
         Raises:
             Incomplete: Frames are missing after ``timeout`` seconds.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                while self.written < expected:
-                    self._raise_if_over()
-                    await self._bell.wait()
-        except TimeoutError:
-            raise Incomplete(
-                f"{self.path!r}: {self.written} of {expected} frames are written and {self.received} were received"
-                f" after {timeout:g} s"
-            ) from None
+        await self._all_written(expected, timeout)
         self._raise_if_over()
-        if self.received != expected:
-            raise FrameRefused(f"{self.path!r}: {self.received} frames were received, {expected} announced")
         if rebase:
             self._next_offset = None
 
@@ -167,14 +156,30 @@ class AgentSession:
         """
         if self.result is not None:
             return self.result
+        await self._all_written(request.expected_frames, timeout)
         if self._committing is None:
-            await self.barrier(request.expected_frames, timeout)
             if request.checksum is not None and request.checksum != self._checksum.value:
                 raise ChecksumMismatch(f"{self.path!r}: the whole is not what was sent; nothing was kept")
-        if self._committing is None:
             self._committing = asyncio.get_running_loop().create_task(self._commit(request.final_size))
             self._committing.add_done_callback(_mark_retrieved)
         return await asyncio.shield(self._committing)
+
+    async def _all_written(self, expected: int, timeout: float) -> None:
+        """Wait until all announced frames are written, or the commit has begun, which comes after that."""
+        try:
+            async with asyncio.timeout(timeout):
+                while self.written < expected and self._committing is None:
+                    self._raise_if_over()
+                    await self._bell.wait()
+        except TimeoutError:
+            raise Incomplete(
+                f"{self.path!r}: {self.written} of {expected} frames are written and {self.received} were received"
+                f" after {timeout:g} s"
+            ) from None
+        if self._committing is None:
+            self._raise_if_over()
+            if self.received != expected:
+                raise FrameRefused(f"{self.path!r}: {self.received} frames were received, {expected} announced")
 
     def end(self, failure: WriteError) -> None:
         """Take nothing more, drop what is queued, discard the file; `gone` tells when that is done. Idempotent."""

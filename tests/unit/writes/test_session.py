@@ -165,6 +165,20 @@ def test_ws5_the_greatest_sequence_proves_nothing(play: Play) -> None:
     play(story)
 
 
+def test_ws3_all_who_ask_to_finalize_meanwhile_are_told_the_same(play: Play) -> None:
+    """Who got no answer in time asks again, while the first request still waits for the frames."""
+
+    async def story(world: World) -> None:
+        agent = await opened(world)
+        asking = [asyncio.create_task(agent.finalize(1, 8)) for _ in range(3)]
+        await asyncio.sleep(1)
+        await agent.frames(0, 0, b"a" * 8)
+        assert [(await each).size for each in asking] == [8, 8, 8]
+        assert world.read("x") == b"a" * 8
+
+    play(story)
+
+
 def test_ws5_a_wrong_number_of_frames_is_named(play: Play) -> None:
     async def story(world: World) -> None:
         agent = await opened(world)
