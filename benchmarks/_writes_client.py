@@ -12,7 +12,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -25,7 +25,7 @@ from stagewire_writes import HybridWriter, WriteController
 from stagewire_writes.pipeline import WriteJob, WritePipeline
 
 MIB = 1024 * 1024
-BLOCK = 8 * MIB
+BLOCK, SMALL = 8 * MIB, 64 * 1024
 MESSAGES = 4
 """Messages of aio-pika that wait for their confirms at once: as many as a session has batches on their way."""
 
@@ -65,11 +65,25 @@ async def some(carry: Carry, request: Request, names: Any) -> None:
         await carry(request, f"f{number}")
 
 
+async def blocks(source: Path) -> AsyncIterator[bytes]:
+    """Yield a file's bytes; a small file is read without a thread."""
+    if (content := small(source)) is not None:
+        yield content
+        return
+    with await asyncio.to_thread(source.open, "rb") as file:
+        while block := await asyncio.to_thread(file.read, BLOCK):
+            yield block
+
+
+def small(source: Path) -> bytes | None:
+    """Return what is in a small file."""
+    return source.read_bytes() if source.stat().st_size <= SMALL else None
+
+
 async def put(controller: WriteController, source: Path, name: str) -> None:
     writer = HybridWriter(controller, "files", name)
-    with source.open("rb") as file:
-        while block := await asyncio.to_thread(file.read, BLOCK):
-            await writer.write(block)
+    async for block in blocks(source):
+        await writer.write(block)
     await writer.finish()
 
 
@@ -118,10 +132,9 @@ async def to_sink(port: str, request: Request, name: str) -> None:
     """Send a file to the bare sink and wait for its answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port))
     writer.write(f"{Path(request.folder, name)}\n".encode())
-    with await asyncio.to_thread(open, request.source, "rb") as file:
-        while block := await asyncio.to_thread(file.read, BLOCK):
-            writer.write(block)
-            await writer.drain()
+    async for block in blocks(Path(request.source)):
+        writer.write(block)
+        await writer.drain()
     writer.write_eof()
     await reader.readexactly(4)
     writer.close()

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -100,8 +101,9 @@ class Figures:
 class Bench:
     """The services and the subjects, all below one scratch directory."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, only: Callable[[str], bool]) -> None:
         self._stack = stack
+        self._only = only
         self.folder = Path(stack.enter_context(TemporaryDirectory()))
         self._shm = stack.enter_context(TemporaryDirectory(dir="/dev/shm"))
         self._broker = stack.enter_context(PrivateRabbitMQ())
@@ -109,20 +111,24 @@ class Bench:
         self.subjects: dict[str, Subject] = {}
 
     def open(self) -> None:
-        """Start every subject that can be had, and say which cannot."""
-        self._open_sink()
+        """Start every subject that is wanted and can be had, and say which cannot."""
+        if self._only(SINK):
+            self._open_sink()
         self._open_command(COPY, "cp")
         self._open_command(RSYNC, "rsync", "--whole-file")
+        if self._only(MESSAGES):
+            self._open_messages()
+        self._open_embedded()
+        self._open_separate(SHM, "write-session-shm.yaml", {BROKER: self._broker.process.pid})
+        servers = {BROKER: self._broker.process.pid, "Redis": self._redis.process.pid}
+        self._open_separate(REDIS, "write-session-rabbitmq.yaml", servers)
+
+    def _open_messages(self) -> None:
         if missing := [name for name in ("aio_pika", "aiormq", "faststream") if find_spec(name) is None]:
             print(f"{MESSAGES}: {', '.join(missing)} not installed")
         else:
             client = self._client("aio-pika", self._broker.make_vhost("messages"))
             self.subjects[MESSAGES] = Subject(client, self.folder, ("put",), servers={BROKER: self._broker.process.pid})
-        self._open_embedded()
-        self._open_separate(SHM, "write-session-shm.yaml", {BROKER: self._broker.process.pid})
-        self._open_separate(
-            REDIS, "write-session-rabbitmq.yaml", {BROKER: self._broker.process.pid, "Redis": self._redis.process.pid}
-        )
 
     def _open_sink(self) -> None:
         sink = self._start([sys.executable, str(HERE / "_writes_sink.py")])
@@ -131,19 +137,21 @@ class Bench:
         self.subjects[SINK] = Subject(client, self._root(SINK), ("put",), [sink.pid])
 
     def _open_command(self, name: str, program: str, *options: str) -> None:
+        if not self._only(name):
+            return
         if shutil.which(program) is None:
             print(f"{name}: {program} is not installed")
             return
         self.subjects[name] = Subject(self._client("command", program, *options), self._root(name))
 
     def _open_embedded(self) -> None:
-        for payload in PAYLOADS:
+        for payload in self._payloads(EMBEDDED):
             root, overlay = self._overlay(f"{EMBEDDED}, {payload}", payload, "")
             client = self._client("ours", str(CONFIGS / "write-session.yaml"), str(overlay))
             self.subjects[f"{EMBEDDED}, {payload}"] = Subject(client, root, peers=[SINK, COPY])
 
     def _open_separate(self, name: str, config: str, servers: Mapping[str, int]) -> None:
-        for payload in PAYLOADS:
+        for payload in self._payloads(name):
             label = f"{name}, {payload}"
             store = f'{{directory: "{self._shm}", name: {payload}}}'
             stores = f"kv: {store}\nlease: {store}\n" if name == SHM else ""
@@ -156,6 +164,9 @@ class Bench:
             agent = self._start([*AGENT, files[0], "-c", files[1]], environ)
             client = self._client("ours", *files, environ=environ)
             self.subjects[label] = Subject(client, root, ("put", "get"), [agent.pid], servers, [SINK, COPY, MESSAGES])
+
+    def _payloads(self, name: str) -> list[str]:
+        return [payload for payload in PAYLOADS if self._only(f"{name}, {payload}")]
 
     def _overlay(self, label: str, payload: str, more: str) -> tuple[Path, Path]:
         root = self._root(label)
@@ -255,9 +266,8 @@ def measure(
 ) -> Iterator[tuple[str, list[Row]]]:
     """Yield the title and the figures of each part; no part carries more than ``most`` bytes."""
     with ExitStack() as stack:
-        bench = Bench(stack)
+        bench = Bench(stack, only)
         bench.open()
-        bench.subjects = {name: subject for name, subject in bench.subjects.items() if only(name)}
         for label, parallel in product(sizes, (1, 8)):
             size = SIZES[label]
             if size * parallel > most:
@@ -276,6 +286,7 @@ def main() -> None:
     parser.add_argument("--size", action="append", choices=list(SIZES), help="only files of this size")
     parser.add_argument("--subject", action="append", metavar="TEXT", help="only subjects whose names have this")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the services and clients as Ctrl-C does
     wanted: list[str] = arguments.subject or [""]
     parts = measure(
         most=64 * MIB if arguments.quick else GIB,
