@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from _processes import session_cpu
 from _relay import Subject, percentile
 from _relay_async import AioPika, Aiormq, FastStream
 from _relay_ours import Ours
@@ -38,7 +39,6 @@ KIB, MIB = 1024, 1024 * 1024
 HEAVY = 128 * MIB
 """Loads of more bytes are carried once, and not at all in a quick run."""
 
-TICKS = os.sysconf("SC_CLK_TCK")
 OURS, BY_REDIS, BY_SHM = "ours", "ours by redis", "ours by shm"
 
 
@@ -116,7 +116,7 @@ class Bench:
 
     def broker_cpu(self) -> float:
         """Return the seconds of CPU that the broker has had: the processes of its session."""
-        return sum(session_ticks(path, self._broker.process.pid) for path in Path("/proc").glob("[0-9]*/stat")) / TICKS
+        return session_cpu(self._broker.process.pid)
 
     def carry(self, subject: Subject, load: Load, figures: Figures) -> None:
         """Carry a load once and note what it took."""
@@ -126,15 +126,6 @@ class Bench:
         figures.seconds.append((time.perf_counter() - began) / load.count)
         figures.client.append((time.process_time() - client) / load.count)
         figures.broker.append((self.broker_cpu() - broker) / load.count)
-
-
-def session_ticks(path: Path, session: int) -> int:
-    """Return the CPU time of a process and of its children that have ended, if it belongs to the session."""
-    try:
-        fields = path.read_text().rpartition(")")[2].split()
-    except OSError:  # it has ended
-        return 0
-    return sum(map(int, fields[11:15])) if int(fields[3]) == session else 0
 
 
 def rates(bench: Bench, subjects: dict[str, Subject], load: Load, rounds: int) -> list[Row]:
