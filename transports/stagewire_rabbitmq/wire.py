@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pika
 from pika.adapters.select_connection import IOLoop
 from pika.channel import Channel
-from pika.exceptions import ChannelClosedByBroker
+from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker
 
 from stagewire import Clock, TransportError, describe, emit
 from stagewire_rabbitmq.faults import map_fault
@@ -246,5 +246,6 @@ class Wire:
         if connection is None or connection.is_closed:
             self._loop.stop()
             return
-        connection._terminate_stream(None)  # noqa: SLF001 — pika has no public way to drop a dead connection
+        given_up = AMQPConnectionError("given up: the broker did not answer in time")
+        connection._terminate_stream(given_up)  # noqa: SLF001 — pika has no public way to drop a dead connection
         self.later(CLOSE_GRACE / 2, self._loop.stop)
