@@ -363,7 +363,7 @@ def test_or8_a_stop_that_is_cut_short_names_the_stage_and_reports_what_there_is(
         )
         await reached.wait()
         async with asyncio.timeout(20):
-            while lab.pipeline.waiting_for() != "stage 'up'":  # the stage before may not have ended yet
+            while lab.pipeline.waiting_for() != "stage 'up'":  # noqa: ASYNC110 — nothing tells when the one before ends
                 await asyncio.sleep(0.001)
         stop.set("enough")
         report: RunReport = await running
