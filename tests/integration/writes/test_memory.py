@@ -46,4 +46,4 @@ def test_ws1_ws7_a_large_put_stays_bounded_with_everything_in_one_process(tmp_pa
     assert process.returncode == 0
     assert (tmp_path / "files/large").stat().st_size == 640 * MIB
     (tmp_path / "files/large").unlink()
-    assert 32 < peak < 400
+    assert 32 < peak < 400 + 150, "what a controller and an agent may take, and less than the file"
